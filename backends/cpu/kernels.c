@@ -1,0 +1,81 @@
+#include "backends/cpu/kernels.h"
+
+#include "backends/cpu/cpu.h"
+#include "ggml-style-ops/ops.h"
+
+#include <string.h>
+
+typedef struct kernel_row {
+    iso_kernel_fn *function;
+    uint64_t grain;
+} kernel_row;
+
+/* Both tables end with a row that is never taken, so that no table is empty. */
+static const iso_select_row select_rows[] = {
+#define KERNEL(op, form, isa, layout, accepts, grain)                                             \
+    {#op, #op "/cpu/" #form "/" #isa, #form "/" #isa, ISO_LAYOUT_##layout, #accepts,              \
+     accepts_##accepts},
+#include "backends/cpu/kernels.def"
+#undef KERNEL
+    {0},
+};
+
+static const kernel_row kernel_rows[] = {
+#define KERNEL(op, form, isa, layout, accepts, grain)                                             \
+    {iso_cpu_##op##_##form##_##isa, ISO_OP_ID_##op < ISO_OP_ID_COUNT ? (grain) : 0},
+#include "backends/cpu/kernels.def"
+#undef KERNEL
+    {0},
+};
+
+uint32_t iso_cpu_kernel_count(void) { return ISO_COUNT_OF(select_rows) - 1; }
+const iso_select_row *iso_cpu_kernel_rows(void) { return select_rows; }
+
+iso_kernel_fn *iso_cpu_kernel_function(uint32_t index)
+{
+    ISO_ASSERT(index < iso_cpu_kernel_count());
+    return kernel_rows[index].function;
+}
+
+uint64_t iso_cpu_kernel_grain(uint32_t index)
+{
+    ISO_ASSERT(index < iso_cpu_kernel_count());
+    return kernel_rows[index].grain;
+}
+
+/* An operator that is no row of ops.def (a test's own) has no name of its own here. */
+const char *iso_cpu_reference_name(const iso_op *op)
+{
+    static const char *const name[] = {
+#define OP(name, inputs, outputs, params, flags) #name "/cpu/reference",
+#include "ggml-style-ops/ops.def"
+#undef OP
+    };
+    const size_t bytes = strlen(op->name);
+
+    if (op->id < ISO_COUNT_OF(name) && strncmp(name[op->id], op->name, bytes) == 0
+        && name[op->id][bytes] == '/')
+        return name[op->id];
+    return "reference";
+}
+
+void iso_cpu_query(iso_device *device, const iso_op_call *call, iso_num_class num_class,
+                   iso_support *support)
+{
+    const uint32_t count = iso_cpu_kernel_count();
+
+    memset(support, 0, sizeof *support);
+    if (device->probe_text[0] != '\0' && num_class == ISO_CLASS_EXACT) {
+        support->reason = ISO_REASON_PROBE_FAILED;
+        snprintf(support->text, sizeof support->text, "%s", device->probe_text);
+        return;
+    }
+    if (call->op->reference == NULL) {
+        support->reason = ISO_REASON_NO_KERNEL;
+        return;
+    }
+    if (!device->is_reference_only
+        && iso_select_kernel(select_rows, count, call, support) != count)
+        return;
+    iso_select_accept(call, iso_cpu_reference_name(call->op), count, support);
+}

@@ -1,0 +1,254 @@
+/* Programs: steps with every address resolved, run one after the other by launch. */
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/kernels.h"
+
+#include "core/alloc.h"
+#include "core/threads.h"
+
+#include <string.h>
+
+/* References have no measured grain: so many pieces balance any number of cores a machine has, and
+ * a step with fewer bytes than the limit ends before another thread would have woken up. */
+enum { REFERENCE_PIECES = 64, SERIAL_BYTES = 16384 };
+
+typedef struct cpu_step {
+    iso_step_kind kind;
+    const char *name;
+    const iso_op *op;
+    iso_kernel_fn *kernel;
+    uint64_t grain;                      /* 0: by the number of units */
+    uint64_t bytes;
+    void *at[ISO_STEP_TENSORS_MAX];
+    _Alignas(8) unsigned char args[ISO_OP_ARGS_MAX];
+    uint32_t value;
+    iso_event *event;
+    uint64_t event_value;
+} cpu_step;
+
+struct iso_program {
+    iso_cpu_object object;
+    cpu_step *steps;
+    uint32_t step_count;
+    unsigned char *block;                /* the launch's copy */
+    uint64_t block_bytes;
+};
+
+/* Address of a slice; `bytes` of it must be there. */
+static iso_status resolve(const iso_program *program, const iso_step *step, uint32_t index,
+                          uint64_t bytes, void **at, iso_error *error)
+{
+    const iso_slice *slice = &step->tensor[index];
+    const uint64_t whole = slice->buffer == NULL ? program->block_bytes : slice->buffer->bytes;
+
+    if (slice->buffer != NULL && slice->buffer->object.device != program->object.device)
+        return iso_fail(error, ISO_BAD_DEVICE, "step %s: operand %u is of another device",
+                        step->name, index);
+    if (slice->offset > whole || bytes > whole - slice->offset)
+        return iso_fail(error, ISO_BAD_ARGUMENT,
+                        "step %s: operand %u is [%llu, +%llu) of %llu bytes", step->name, index,
+                        (unsigned long long)slice->offset, (unsigned long long)bytes,
+                        (unsigned long long)whole);
+    *at = (slice->buffer == NULL ? program->block : slice->buffer->data) + slice->offset;
+    return ISO_OK;
+}
+
+static iso_status check_written(const iso_step *step, uint32_t index, iso_error *error)
+{
+    const iso_buffer *buffer = step->tensor[index].buffer;
+
+    if (buffer == NULL || buffer->is_import)
+        return iso_fail(error, ISO_BAD_ARGUMENT, "step %s: operand %u is %s, it cannot be written",
+                        step->name, index, buffer == NULL ? "in the argument block" : "an import");
+    return ISO_OK;
+}
+
+static iso_status record_op(const iso_program *program, const iso_step *step, cpu_step *made,
+                            iso_error *error)
+{
+    const iso_op *op = step->op;
+    const uint32_t count = iso_cpu_kernel_count();
+    const uint32_t operands = op->input_count + op->output_count
+                            + ((op->flags & ISO_OP_SCRATCH) != 0);
+
+    if (step->tensor_count != operands || step->kernel_index > count
+        || (step->kernel_index < count
+            && strcmp(iso_cpu_kernel_rows()[step->kernel_index].op, op->name) != 0))
+        return iso_fail(error, ISO_BAD_ARGUMENT, "step %s: kernel %u and %u operands for %s",
+                        step->name, step->kernel_index, step->tensor_count, op->name);
+    made->op = op;
+    made->kernel = op->reference;
+    if (step->kernel_index < count) {
+        made->kernel = iso_cpu_kernel_function(step->kernel_index);
+        made->grain = iso_cpu_kernel_grain(step->kernel_index);
+    }
+    memcpy(made->args, step->args, op->args_bytes);
+    for (uint32_t i = 0; i < operands; i++) {
+        if (!step->present[i])
+            continue;
+        ISO_TRY(resolve(program, step, i, 0, &made->at[i], error));
+        if (i >= op->input_count)
+            ISO_TRY(check_written(step, i, error));
+    }
+    return ISO_OK;
+}
+
+static iso_status record_bytes(const iso_program *program, const iso_step *step, cpu_step *made,
+                               iso_error *error)
+{
+    const uint32_t operands = step->kind == ISO_STEP_COPY ? 2 : 1;
+
+    if (step->tensor_count != operands || (operands == 1 && step->bytes % 4 != 0))
+        return iso_fail(error, ISO_BAD_ARGUMENT, "step %s: %u operands, %llu bytes", step->name,
+                        step->tensor_count, (unsigned long long)step->bytes);
+    for (uint32_t i = 0; i < operands; i++)
+        ISO_TRY(resolve(program, step, i, step->bytes, &made->at[i], error));
+    return check_written(step, operands - 1, error);
+}
+
+static iso_status record_step(const iso_program *program, const iso_step *step, cpu_step *made,
+                              iso_error *error)
+{
+    *made = (cpu_step){.kind = step->kind, .name = step->name, .bytes = step->bytes,
+                       .value = step->value, .event = step->event,
+                       .event_value = step->event_value};
+    switch (step->kind) {
+    case ISO_STEP_OP:
+        return record_op(program, step, made, error);
+    case ISO_STEP_COPY:
+    case ISO_STEP_FILL:
+        return record_bytes(program, step, made, error);
+    case ISO_STEP_WAIT:
+    case ISO_STEP_SIGNAL:
+        if (step->event == NULL)
+            return iso_fail(error, ISO_BAD_ARGUMENT, "step %s: no event", step->name);
+        if (step->event->object.device != program->object.device)
+            return iso_fail(error, ISO_BAD_DEVICE, "step %s: event of another device",
+                            step->name);
+        return ISO_OK;
+    default:
+        return iso_fail(error, ISO_BAD_ARGUMENT, "step %s: unknown kind %d", step->name,
+                        (int)step->kind);
+    }
+}
+
+static void release_program(iso_program *program)
+{
+    iso_release(program->steps, program->step_count * sizeof *program->steps);
+    iso_release(program->block, (size_t)program->block_bytes);
+    iso_release(program, sizeof *program);
+}
+
+iso_status iso_cpu_record(iso_device *device, const iso_step *steps, uint32_t count,
+                          uint64_t block_bytes, iso_program **program, iso_error *error)
+{
+    iso_program *made = iso_alloc_zero(1, sizeof *made, "cpu program");
+    iso_status status = ISO_OK;
+
+    if (made == NULL)
+        return iso_fail(error, ISO_NO_MEMORY, "cpu: out of memory for a program");
+    made->object.device = device;
+    made->step_count = count;
+    made->block_bytes = block_bytes;
+    made->steps = iso_alloc_zero(count, sizeof *made->steps, "cpu steps");
+    if (block_bytes <= SIZE_MAX / 2)
+        made->block = iso_alloc((size_t)block_bytes, ISO_CPU_ALIGN, "cpu argument block");
+    if ((made->steps == NULL && count != 0) || (made->block == NULL && block_bytes != 0))
+        status = iso_fail(error, ISO_NO_MEMORY, "cpu: out of memory for a program");
+    for (uint32_t i = 0; i < count && status == ISO_OK; i++)
+        status = record_step(made, &steps[i], &made->steps[i], error);
+    if (status != ISO_OK) {
+        release_program(made);
+        return status;
+    }
+    iso_cpu_enlist(device, &made->object, "program", count != 0 ? made->steps[0].name : "");
+    *program = made;
+    return ISO_OK;
+}
+
+void iso_cpu_program_destroy(iso_program **program)
+{
+    iso_program *p = program == NULL ? NULL : *program;
+
+    if (p == NULL)
+        return;
+    iso_cpu_delist(&p->object);
+    release_program(p);
+    *program = NULL;
+}
+
+/* Runs one operator over the rows that exist in this launch; returns the flags it raised. */
+static uint32_t run_op(const iso_program *program, const cpu_step *step)
+{
+    const uint32_t *block = (const uint32_t *)(const void *)program->block;
+    _Alignas(8) unsigned char args[ISO_OP_ARGS_MAX];
+    uint32_t flags = 0;
+    const iso_tensors tensors = {step->at, block, &flags};
+    iso_live live;
+    uint64_t units, grain;
+
+    memcpy(args, step->args, sizeof args);
+    memcpy(&live, args, sizeof live);
+    live.count = iso_live_resolve(live, block);
+    memcpy(args, &live, sizeof live);
+    units = step->op->units(args);
+    grain = step->grain != 0 ? step->grain : units / REFERENCE_PIECES + 1;
+    if (step->bytes < SERIAL_BYTES && grain < units)
+        grain = units;
+    iso_threads_run(program->object.device->thread_count, units, grain, step->kernel, args,
+                    &tensors);
+    return flags;
+}
+
+static void fill(const cpu_step *step)
+{
+    unsigned char *out = step->at[0];
+
+    for (uint64_t i = 0; i < step->bytes; i += 4)
+        memcpy(out + i, &step->value, 4);
+}
+
+static void keep_failure(iso_stream *stream, const cpu_step *step, uint32_t flags)
+{
+    if (flags == 0 || stream->failure.status != ISO_OK)
+        return;
+    stream->failure.status = (flags & ISO_FLAG_INDEX) != 0 ? ISO_BAD_INDEX : ISO_RANGE_ERROR;
+    stream->failure.step = step->name;
+    stream->failure.op = step->op->name;
+}
+
+static iso_status run_step(const iso_program *program, const cpu_step *step, iso_stream *stream,
+                           uint64_t epoch, iso_error *error)
+{
+    switch (step->kind) {
+    case ISO_STEP_OP:
+        keep_failure(stream, step, run_op(program, step));
+        return ISO_OK;
+    case ISO_STEP_COPY:
+        memmove(step->at[1], step->at[0], (size_t)step->bytes);
+        return ISO_OK;
+    case ISO_STEP_FILL:
+        fill(step);
+        return ISO_OK;
+    case ISO_STEP_WAIT:
+        iso_cpu_event_reach(step->event, epoch + step->event_value);
+        return ISO_OK;
+    default:
+        return iso_cpu_event_advance(step->event, epoch + step->event_value, stream, error);
+    }
+}
+
+iso_status iso_cpu_launch(iso_program *program, iso_stream *stream, const iso_launch *launch,
+                          iso_error *error)
+{
+    if (stream->object.device != program->object.device)
+        return iso_fail(error, ISO_BAD_DEVICE, "cpu: stream of another device");
+    if (launch->block_bytes != program->block_bytes)
+        return iso_fail(error, ISO_BAD_ARGUMENT, "cpu: argument block of %llu bytes, %llu expected",
+                        (unsigned long long)launch->block_bytes,
+                        (unsigned long long)program->block_bytes);
+    if (program->block_bytes != 0)
+        memcpy(program->block, launch->block, (size_t)program->block_bytes);
+    for (uint32_t i = 0; i < program->step_count; i++)
+        ISO_TRY(run_step(program, &program->steps[i], stream, launch->epoch, error));
+    return ISO_OK;
+}

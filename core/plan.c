@@ -1,0 +1,243 @@
+/* Making a plan: place -> areas -> lifetimes -> memory plan -> needs -> race check. */
+#include "core/plan_parts.h"
+
+#include "core/alloc.h"
+#include "core/memplan.h"
+
+#include <string.h>
+
+static iso_status no_memory(iso_error *error)
+{
+    return iso_fail(error, ISO_NO_MEMORY, "plan: out of memory");
+}
+
+uint64_t iso_plan_value_bytes(const iso_plan *plan, iso_value value)
+{
+    return value == 0 ? 0 : plan->values[value].bytes;
+}
+
+void iso_plan_node_bytes(const iso_plan *plan, uint32_t node, uint64_t *read, uint64_t *written)
+{
+    iso_node_info info;
+
+    iso_graph_node(plan->graph, node, &info);
+    *read = *written = 0;
+    for (uint32_t i = 0; i < info.call->op->input_count; i++)
+        if (i != 0 || !(info.call->op->flags & ISO_OP_UPDATE))
+            *read += iso_plan_value_bytes(plan, info.inputs[i]);
+    for (uint32_t i = 0; i < info.call->op->output_count; i++)
+        *written += iso_plan_value_bytes(plan, info.outputs[i]);
+}
+
+static iso_status allocate(iso_plan *plan, iso_error *error)
+{
+    plan->placements = iso_alloc_zero((size_t)plan->node_count + 1, sizeof *plan->placements,
+                                      "plan placements");
+    plan->values = iso_alloc_zero((size_t)plan->value_count + 1, sizeof *plan->values,
+                                  "plan values");
+    plan->scratch = iso_alloc_zero((size_t)plan->node_count + 1, sizeof *plan->scratch,
+                                   "plan scratch");
+    plan->outputs = iso_alloc_zero((size_t)plan->output_count + 1, sizeof *plan->outputs,
+                                   "plan outputs");
+    if (plan->placements == NULL || plan->values == NULL || plan->scratch == NULL
+        || plan->outputs == NULL)
+        return no_memory(error);
+    return ISO_OK;
+}
+
+/* The host reads outputs: on a device whose memory the host can read they are written in place,
+ * on another one they are copied to pinned memory at the end of the run. */
+static iso_status choose_outputs(iso_plan *plan, iso_error *error)
+{
+    iso_memory_info info;
+
+    ISO_TRY(plan->device.backend->memory(plan->device.device, ISO_MEMORY_SHARED, &info, error));
+    plan->copies_outputs = !info.present;
+    return ISO_OK;
+}
+
+/* Offsets of all values but those of the workspace: block words first, then the inputs. */
+static iso_status lay_out(iso_plan *plan, iso_error *error)
+{
+    uint64_t block = iso_align_up((uint64_t)iso_graph_scalar_count(plan->graph) * 4, 64);
+    uint64_t output = 0;
+
+    for (iso_value v = 1; v <= plan->value_count; v++) {
+        iso_place_of *place = &plan->values[v];
+        iso_value_info info, storage;
+
+        iso_graph_value(plan->graph, v, &info);
+        iso_graph_value(plan->graph, info.storage, &storage);
+        place->bytes = iso_desc_bytes(&info.desc);
+        place->area = storage.kind == ISO_VALUE_INPUT    ? ISO_AREA_BLOCK
+                    : storage.kind == ISO_VALUE_WEIGHT   ? ISO_AREA_WEIGHT
+                    : storage.kind == ISO_VALUE_STATE    ? ISO_AREA_STATE
+                                                         : ISO_AREA_WORKSPACE;
+        if (place->bytes > INT64_MAX / 2 || block > INT64_MAX / 4 || output > INT64_MAX / 4)
+            return iso_fail(error, ISO_LIMIT, "plan: %s does not fit the address space",
+                            info.name);
+        if (place->area == ISO_AREA_BLOCK) {
+            place->offset = block;
+            block += iso_align_up(place->bytes, 64);
+        }
+    }
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        const char *name;
+        iso_value value;
+
+        iso_graph_output_at(plan->graph, i, &name, &value);
+        plan->outputs[i] = (iso_place_of){ISO_AREA_OUTPUT, output, plan->values[value].bytes};
+        output += iso_align_up(plan->values[value].bytes, 64);
+        if (!plan->copies_outputs)
+            plan->values[value] = plan->outputs[i];
+    }
+    /* Never empty, so that buffers always exist. */
+    plan->needs.block_bytes = block != 0 ? block : 64;
+    plan->needs.output_bytes = output != 0 ? output : 64;
+    return ISO_OK;
+}
+
+/* One item per workspace value (item v) and per scratch tensor (item value_count + 1 + node). A
+ * result lives from its producer to its last reader. */
+static void find_lifetimes(const iso_plan *plan, iso_memplan_item *items)
+{
+    for (uint32_t n = 0; n < plan->node_count; n++) {
+        iso_node_info node;
+
+        iso_graph_node(plan->graph, n, &node);
+        for (uint32_t i = 0; i < node.call->op->output_count; i++)
+            if (plan->values[node.outputs[i]].area == ISO_AREA_WORKSPACE)
+                items[node.outputs[i]] =
+                    (iso_memplan_item){plan->values[node.outputs[i]].bytes, n, n, 0};
+        for (uint32_t i = 0; i < node.call->op->input_count; i++)
+            if (plan->values[node.inputs[i]].area == ISO_AREA_WORKSPACE)
+                items[node.inputs[i]].last = n;
+        if (node.call->op->flags & ISO_OP_SCRATCH) {
+            const iso_tensor_desc desc = node.call->op->scratch(node.call);
+
+            plan->scratch[n] = (iso_place_of){ISO_AREA_WORKSPACE, 0, iso_desc_bytes(&desc)};
+            items[plan->value_count + 1 + n] =
+                (iso_memplan_item){plan->scratch[n].bytes, n, n, 0};
+        }
+    }
+    for (uint32_t i = 0; plan->copies_outputs && i < plan->output_count; i++) {
+        const char *name;
+        iso_value value;
+
+        iso_graph_output_at(plan->graph, i, &name, &value);
+        items[value].last = plan->node_count;
+    }
+}
+
+static iso_status plan_memory(iso_plan *plan, iso_error *error)
+{
+    const uint32_t count = plan->value_count + 1 + plan->node_count;
+    iso_memplan_item *items = iso_alloc_zero(count, sizeof *items, "memory plan");
+    uint64_t total = 0;
+    iso_status status;
+
+    if (items == NULL)
+        return no_memory(error);
+    find_lifetimes(plan, items);
+    status = iso_memplan_assign(items, count, &total, error);
+    for (iso_value v = 1; v <= plan->value_count && status == ISO_OK; v++)
+        if (plan->values[v].area == ISO_AREA_WORKSPACE)
+            plan->values[v].offset = items[v].offset;
+    for (uint32_t n = 0; n < plan->node_count && status == ISO_OK; n++)
+        plan->scratch[n].offset = items[plan->value_count + 1 + n].offset;
+    iso_release(items, count * sizeof *items);
+    plan->needs.workspace_bytes = total != 0 ? total : ISO_MEMPLAN_ALIGN;
+    return status;
+}
+
+static void count_needs(iso_plan *plan)
+{
+    for (uint32_t n = 0; n < plan->node_count; n++) {
+        iso_node_info node;
+
+        iso_graph_node(plan->graph, n, &node);
+        for (uint32_t i = 0; i < node.call->op->input_count; i++) {
+            const iso_place_of *place = &plan->values[node.inputs[i]];
+
+            if (node.inputs[i] != 0 && place->area == ISO_AREA_WEIGHT)
+                plan->needs.weight_bytes_read += place->bytes;
+            if (node.inputs[i] != 0 && place->area == ISO_AREA_STATE)
+                plan->needs.state_bytes_touched += place->bytes;
+        }
+    }
+    plan->needs.step_count = plan->node_count + (plan->copies_outputs ? plan->output_count : 0);
+}
+
+static iso_status make(iso_plan *plan, const iso_plan_device *devices, uint32_t device_count,
+                       iso_error *error)
+{
+    uint32_t device = 0;
+
+    ISO_TRY(allocate(plan, error));
+    ISO_TRY(iso_place_nodes(plan->graph, devices, device_count, &plan->options, plan->placements,
+                            &device, error));
+    plan->device = devices[device];
+    ISO_TRY(choose_outputs(plan, error));
+    ISO_TRY(lay_out(plan, error));
+    ISO_TRY(plan_memory(plan, error));
+    count_needs(plan);
+#ifndef NDEBUG
+    ISO_TRY(iso_plan_check(plan, error));
+#endif
+    return ISO_OK;
+}
+
+iso_status iso_plan_make(const iso_graph *graph, const iso_plan_device *devices,
+                         uint32_t device_count, const iso_plan_options *options, iso_plan **plan,
+                         iso_error *error)
+{
+    iso_plan *made;
+    iso_status status;
+
+    if (!iso_graph_is_sealed(graph) || device_count == 0)
+        return iso_fail(error, ISO_BAD_ARGUMENT, "plan: a sealed graph and a device are needed");
+    made = iso_alloc_zero(1, sizeof *made, "plan");
+    if (made == NULL)
+        return no_memory(error);
+    made->graph = graph;
+    made->options = *options;
+    made->node_count = iso_graph_node_count(graph);
+    made->value_count = iso_graph_value_count(graph);
+    made->output_count = iso_graph_output_count(graph);
+    status = make(made, devices, device_count, error);
+    if (status == ISO_OK)
+        *plan = made;
+    else
+        iso_plan_destroy(&made);
+    return status;
+}
+
+void iso_plan_destroy(iso_plan **plan)
+{
+    iso_plan *p = plan == NULL ? NULL : *plan;
+
+    if (p == NULL)
+        return;
+    iso_plan_unrecord(p);
+    iso_release(p->placements, ((size_t)p->node_count + 1) * sizeof *p->placements);
+    iso_release(p->values, ((size_t)p->value_count + 1) * sizeof *p->values);
+    iso_release(p->scratch, ((size_t)p->node_count + 1) * sizeof *p->scratch);
+    iso_release(p->outputs, ((size_t)p->output_count + 1) * sizeof *p->outputs);
+    iso_release(p, sizeof *p);
+    *plan = NULL;
+}
+
+void iso_plan_get_needs(const iso_plan *plan, iso_plan_needs *needs) { *needs = plan->needs; }
+
+uint64_t iso_plan_scalar_offset(const iso_plan *plan, uint32_t scalar)
+{
+    ISO_ASSERT(scalar < iso_graph_scalar_count(plan->graph));
+    return (uint64_t)scalar * 4;
+}
+
+uint64_t iso_plan_input_offset(const iso_plan *plan, iso_value input)
+{
+    ISO_ASSERT(input >= 1 && input <= plan->value_count
+               && plan->values[input].area == ISO_AREA_BLOCK);
+    return plan->values[input].offset;
+}

@@ -1,0 +1,284 @@
+#include "model/config.h"
+
+#include "core/json.h"
+#include "model/config_rules.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CONFIG_BYTES_MAX = 1 << 22 };
+
+/* The two spellings of one file: which path to follow for a key. */
+typedef struct reader {
+    const iso_json *root;
+    const char *what;
+    bool is_nested;
+    iso_config *config;
+    iso_error *error;
+} reader;
+
+/* Follows "a.b.c" from the root; NULL if a part is absent. */
+static const iso_json *follow(const iso_json *value, const char *path)
+{
+    char part[64];
+
+    while (value != NULL && *path != '\0') {
+        const size_t bytes = strcspn(path, ".");
+
+        if (bytes >= sizeof part)
+            return NULL;
+        memcpy(part, path, bytes);
+        part[bytes] = '\0';
+        value = iso_json_get(value, part);
+        path += bytes + (path[bytes] == '.');
+    }
+    return value;
+}
+
+static const iso_json *look_up(const reader *in, const char *nested, const char *flat,
+                               const char **key)
+{
+    *key = in->is_nested ? nested : flat;
+    return follow(in->root, *key);
+}
+
+static iso_status missing(const reader *in, const char *key)
+{
+    return iso_fail(in->error, ISO_BAD_CONFIG, "%s: key %s is missing", in->what, key);
+}
+
+static bool is_absent(const iso_json *value)
+{
+    return value == NULL || iso_json_type_of(value) == ISO_JSON_NULL;
+}
+
+static iso_status read_int(const reader *in, bool required, const char *nested, const char *flat,
+                           int64_t low, int64_t high, int64_t fallback, int64_t *out)
+{
+    const char *key;
+    const iso_json *value = look_up(in, nested, flat, &key);
+
+    if (is_absent(value)) {
+        if (required)
+            return missing(in, key);
+        *out = fallback;
+        return ISO_OK;
+    }
+    if (!iso_json_int(value, out))
+        return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is %s, expected an integer", in->what,
+                        key, iso_json_type_name(iso_json_type_of(value)));
+    if (*out < low || *out > high)
+        return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is %lld, expected %lld to %lld",
+                        in->what, key, (long long)*out, (long long)low, (long long)high);
+    return ISO_OK;
+}
+
+static iso_status read_u32(const reader *in, bool required, const char *nested, const char *flat,
+                           int64_t low, int64_t high, int64_t fallback, uint32_t *out)
+{
+    int64_t value = 0;
+
+    ISO_TRY(read_int(in, required, nested, flat, low, high, fallback, &value));
+    *out = (uint32_t)value;
+    return ISO_OK;
+}
+
+static iso_status read_i32(const reader *in, bool required, const char *nested, const char *flat,
+                           int64_t low, int64_t high, int64_t fallback, int32_t *out)
+{
+    int64_t value = 0;
+
+    ISO_TRY(read_int(in, required, nested, flat, low, high, fallback, &value));
+    *out = (int32_t)value;
+    return ISO_OK;
+}
+
+static iso_status read_real(const reader *in, bool required, const char *nested,
+                            const char *flat, double low, double high, double fallback,
+                            double *out)
+{
+    const char *key;
+    const iso_json *value = look_up(in, nested, flat, &key);
+
+    if (is_absent(value)) {
+        if (required)
+            return missing(in, key);
+        *out = fallback;
+        return ISO_OK;
+    }
+    if (!iso_json_number(value, out))
+        return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is %s, expected a number", in->what,
+                        key, iso_json_type_name(iso_json_type_of(value)));
+    if (!(*out >= low && *out <= high))
+        return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is %g, expected %g to %g", in->what,
+                        key, *out, low, high);
+    return ISO_OK;
+}
+
+static iso_status read_list(const reader *in, bool required, const char *nested,
+                            const char *flat, int64_t low, int64_t high, iso_config_list *out)
+{
+    const char *key;
+    const iso_json *value = look_up(in, nested, flat, &key);
+    const size_t count = iso_json_size(value);
+
+    out->count = 0;
+    if (is_absent(value))
+        return required ? missing(in, key) : ISO_OK;
+    if (iso_json_type_of(value) != ISO_JSON_ARRAY)
+        return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is %s, expected an array", in->what,
+                        key, iso_json_type_name(iso_json_type_of(value)));
+    if (count > ISO_CONFIG_LIST_MAX)
+        return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s has %zu entries, expected at most %d",
+                        in->what, key, count, ISO_CONFIG_LIST_MAX);
+    for (size_t i = 0; i < count; i++) {
+        int64_t entry;
+
+        if (!iso_json_int(iso_json_at(value, i), &entry))
+            return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s[%zu] is no integer", in->what,
+                            key, i);
+        if (entry < low || entry > high)
+            return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s[%zu] is %lld, expected %lld to %lld",
+                            in->what, key, i, (long long)entry, (long long)low, (long long)high);
+        out->at[i] = (int32_t)entry;
+    }
+    out->count = (uint32_t)count;
+    return ISO_OK;
+}
+
+static iso_status read_word(const reader *in, bool required, const char *nested,
+                            const char *flat, const char *expected)
+{
+    const char *key, *text;
+    const iso_json *value = look_up(in, nested, flat, &key);
+
+    if (is_absent(value))
+        return required ? missing(in, key) : ISO_OK;
+    text = iso_json_string(value, NULL);
+    if (text == NULL || strcmp(text, expected) != 0)
+        return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is \"%s\", expected \"%s\"", in->what,
+                        key, text == NULL ? iso_json_type_name(iso_json_type_of(value)) : text,
+                        expected);
+    return ISO_OK;
+}
+
+/* The family row of the file, by model_type (nested) or, in a flat file without one, by the keys
+ * only V4.1 has. */
+static iso_status read_family(reader *in)
+{
+    static const struct {
+        const char *type, *name;
+        uint32_t tile;
+    } row[] = {
+#define FAMILY(type, text_type, name, ratio_max, tile) {type, name, tile},
+#include "model/family.def"
+#undef FAMILY
+    };
+    const char *type = iso_json_string(iso_json_get(in->root, "model_type"), NULL);
+
+    in->is_nested = iso_json_get(in->root, "text_config") != NULL;
+    if (type == NULL && !in->is_nested && iso_json_get(in->root, "kv_source_layers") != NULL)
+        type = row[0].type;
+    if (type == NULL)
+        return iso_fail(in->error, ISO_BAD_CONFIG, "%s: key model_type is missing", in->what);
+    for (size_t i = 0; i < ISO_COUNT_OF(row); i++)
+        if (strcmp(type, row[i].type) == 0) {
+            in->config->family = row[i].name;
+            in->config->tile = row[i].tile;
+            return ISO_OK;
+        }
+    return iso_fail(in->error, ISO_BAD_CONFIG,
+                    "%s: model_type is \"%s\", expected \"deepseek_v41\" (this version runs no "
+                    "other family)", in->what, type);
+}
+
+/* weight_block_size is [tile, tile]; the flat file has no such key, the scale shapes decide. */
+static iso_status read_tile(const reader *in)
+{
+    const iso_json *block = follow(in->root, "quantization_config.weight_block_size");
+    int64_t rows = 0, columns = 0;
+
+    if (is_absent(block))
+        return ISO_OK;
+    if (iso_json_size(block) != 2 || !iso_json_int(iso_json_at(block, 0), &rows)
+        || !iso_json_int(iso_json_at(block, 1), &columns) || rows != in->config->tile
+        || columns != in->config->tile)
+        return iso_fail(in->error, ISO_BAD_CONFIG,
+                        "%s: quantization_config.weight_block_size is [%lld,%lld], expected "
+                        "[%u,%u]", in->what, (long long)rows, (long long)columns,
+                        in->config->tile, in->config->tile);
+    return ISO_OK;
+}
+
+static iso_status read_all(const reader *in)
+{
+    iso_config *c = in->config;
+
+#define U32(member, required, nested, flat, low, high, fallback)                                  \
+    ISO_TRY(read_u32(in, required, nested, flat, low, high, fallback, &c->member));
+#define I32(member, required, nested, flat, low, high, fallback)                                  \
+    ISO_TRY(read_i32(in, required, nested, flat, low, high, fallback, &c->member));
+#define REAL(member, required, nested, flat, low, high, fallback)                                 \
+    ISO_TRY(read_real(in, required, nested, flat, low, high, fallback, &c->member));
+#define LIST(member, required, nested, flat, low, high)                                           \
+    ISO_TRY(read_list(in, required, nested, flat, low, high, &c->member));
+#define WORD(required, nested, flat, expected)                                                    \
+    ISO_TRY(read_word(in, required, nested, flat, expected));
+#include "model/config.def"
+#undef U32
+#undef I32
+#undef REAL
+#undef LIST
+#undef WORD
+    return read_tile(in);
+}
+
+iso_status iso_config_parse(const char *text, size_t bytes, const char *what, iso_config *config,
+                            iso_error *error)
+{
+    iso_json_doc *doc = NULL;
+    iso_config parsed = {0};
+    reader in = {.what = what, .config = &parsed, .error = error};
+    iso_status status;
+
+    ISO_GOTO(iso_json_parse(text, bytes, what, &doc, error));
+    in.root = iso_json_root(doc);
+    if (iso_json_type_of(in.root) != ISO_JSON_OBJECT) {
+        status = iso_fail(error, ISO_BAD_CONFIG, "%s: expected an object", what);
+        goto done;
+    }
+    ISO_GOTO(read_family(&in));
+    ISO_GOTO(read_all(&in));
+    parsed.has_engram = parsed.engram_layers.count != 0;
+    parsed.has_vision = parsed.vision_layers != 0;
+    snprintf(parsed.source, sizeof parsed.source, "%s",
+             in.is_nested ? "config.json" : "inference/config.json");
+    ISO_GOTO(iso_config_check(&parsed, what, error));
+    *config = parsed;
+done:
+    iso_json_free(&doc);
+    return status;
+}
+
+iso_status iso_config_read(const char *directory, iso_config *config, iso_error *error)
+{
+    static const char *const file[] = {"config.json", "inference/config.json"};
+    iso_status status = ISO_NOT_FOUND;
+
+    for (size_t i = 0; i < ISO_COUNT_OF(file) && status == ISO_NOT_FOUND; i++) {
+        char path[4096];
+        char *text = NULL;
+        size_t bytes = 0;
+
+        if (snprintf(path, sizeof path, "%s/%s", directory, file[i]) >= (int)sizeof path)
+            return iso_fail(error, ISO_LIMIT, "path too long: %s", directory);
+        status = iso_json_read_text(path, CONFIG_BYTES_MAX, &text, &bytes, error);
+        if (status == ISO_OK)
+            status = iso_config_parse(text, bytes, path, config, error);
+        iso_free(text);
+    }
+    if (status == ISO_NOT_FOUND)
+        return iso_fail(error, ISO_NOT_FOUND, "%s: no config.json and no inference/config.json",
+                        directory);
+    return status;
+}
