@@ -65,7 +65,7 @@ uint64_t iso_desc_bytes(const iso_tensor_desc *desc)
     if (!iso_desc_present(desc))
         return 0;
     if (!iso_dtype_bytes(desc->dtype, (uint64_t)iso_desc_elems(desc), &bytes))
-        ISO_ASSERT(!"descriptor was not checked");
+        ISO_ASSERT_SAYS(false, "descriptor was not checked");
     return bytes;
 }
 

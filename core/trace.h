@@ -10,4 +10,9 @@
  * recorded step by step on a device whose memory the host can read. */
 void iso_trace_node(const iso_plan *plan, uint32_t node, uint64_t hash[2]);
 
+/* Output `output` of node `node` under the same conditions: *live receives its descriptor with the
+ * leading extent cut to the rows of this run, *data its bytes. False for state changed in place. */
+bool iso_trace_output(const iso_plan *plan, uint32_t node, uint32_t output, iso_tensor_desc *live,
+                      const void **data);
+
 #endif

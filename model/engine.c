@@ -105,6 +105,7 @@ iso_status iso_engine_create(const iso_model *model, const iso_engine_options *o
     made->model = model;
     made->config = &model->config;
     made->options = *options;
+    made->is_traced = options->trace != NULL;
     status = start(made, options, error);
     if (status != ISO_OK)
         iso_engine_destroy(&made);

@@ -33,6 +33,9 @@ struct iso_engine {
     iso_weight_directory *weights;
     iso_lease lease;
     iso_state *state;
+    bool is_traced;                      /* forward plans are made step by step */
+    iso_tap_fn *tap;                     /* tests: lends every output of forward steps */
+    void *tap_context;
     int32_t *token_map;                  /* [vocab] or NULL */
     iso_buffer *workspace;
     uint64_t workspace_bytes;

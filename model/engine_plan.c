@@ -51,7 +51,7 @@ static iso_status make_ready(iso_engine *engine, iso_graph **graph, bool traced,
 {
     const iso_plan_device device = {engine->backend, engine->device};
     const iso_plan_options options = {ISO_PLACE_STRICT, ISO_CLASS_EXACT,
-                                      traced && engine->options.trace != NULL};
+                                      traced && engine->is_traced};
     const iso_binding binding = {weight_slice, state_slice, engine, engine->workspace};
     iso_plan_needs needs;
 
@@ -214,6 +214,8 @@ iso_status iso_engine_run(iso_engine *engine, iso_ready *ready, bool traced, iso
         .poison = engine->options.poison,
         .trace = traced ? engine->options.trace : NULL,
         .trace_context = engine->options.trace_context,
+        .tap = traced ? engine->tap : NULL,
+        .tap_context = engine->tap_context,
     };
 
     return iso_run(ready->plan, &options, error);

@@ -1,0 +1,126 @@
+/* cmd_bench: the table of operators. GB/s counts the weight bytes a run must read; the last column
+ * sets it against the read bandwidth measured in the same run. */
+#include "apps/bench/bench.h"
+#include "apps/cli/cli.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: isobit bench [OPTIONS]\n"
+    "      --filter TEXT  only cases whose name contains TEXT\n"
+    "      --threads N    0: all cores (default)\n"
+    "      --runs N       runs per case, medians are printed (default 15)\n"
+    "      --seconds N    stop a case after N seconds, at 3 runs or more (default 4)\n"
+    "      --cycle-mb N   bytes of weights cycled through, in MB (default 1024)\n"
+    "      --reference    references only, no other kernel\n"
+    "      --json         one JSON object\n";
+
+enum { FILTER = 256, THREADS, RUNS, SECONDS, CYCLE, REFERENCE, JSON, HELP };
+
+static const struct option long_options[] = {
+    {"filter", required_argument, NULL, FILTER}, {"threads", required_argument, NULL, THREADS},
+    {"runs", required_argument, NULL, RUNS},     {"seconds", required_argument, NULL, SECONDS},
+    {"cycle-mb", required_argument, NULL, CYCLE}, {"reference", no_argument, NULL, REFERENCE},
+    {"json", no_argument, NULL, JSON},           {"help", no_argument, NULL, HELP},
+    {NULL, 0, NULL, 0},
+};
+
+typedef struct settings {
+    bench_options bench;
+    const char *filter;
+    bool json;
+} settings;
+
+static bool take(settings *s, int option, const char *value)
+{
+    uint32_t number;
+
+    switch (option) {
+    case FILTER: s->filter = value; return true;
+    case REFERENCE: s->bench.reference_only = true; return true;
+    case JSON: s->json = true; return true;
+    case THREADS:
+        return cli_u32("bench", "--threads", value, 0, 1024, &s->bench.thread_count);
+    case RUNS:
+        return cli_u32("bench", "--runs", value, 3, 256, &s->bench.runs);
+    case SECONDS:
+        if (!cli_u32("bench", "--seconds", value, 0, 3600, &number))
+            return false;
+        s->bench.seconds_max = number;
+        return true;
+    case CYCLE:
+        if (!cli_u32("bench", "--cycle-mb", value, 1, 1 << 16, &number))
+            return false;
+        s->bench.cycle_bytes = (uint64_t)number << 20;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void print(const settings *s, const bench_result *r, double bandwidth, bool is_first)
+{
+    const double share = bandwidth > 0.0 ? 100.0 * r->gigabytes * 1e9 / bandwidth : 0.0;
+
+    if (s->json)
+        printf("%s{\"case\":\"%s\",\"kernel\":\"%s\",\"seconds\":%.9f,\"runs\":%u,\"bytes\":%llu,"
+               "\"gb_per_second\":%.4f,\"gflop_per_second\":%.4f,\"percent_of_read\":%.2f}",
+               is_first ? "" : ",", r->name, r->kernel, r->seconds, r->runs,
+               (unsigned long long)r->bytes, r->gigabytes, r->gigaflops, share);
+    else
+        printf("%-32s %-36s %10.1f us %3u %9.3f GB/s %9.2f GFLOP/s %6.1f %%\n", r->name, r->kernel,
+               r->seconds * 1e6, r->runs, r->gigabytes, r->gigaflops, share);
+    fflush(stdout);
+}
+
+static int run_all(const settings *s)
+{
+    const double bandwidth = bench_read_bandwidth(&s->bench);
+    bool is_first = true;
+    iso_error error;
+
+    if (s->json)
+        printf("{\"read_gb_per_second\":%.3f,\"cases\":[", bandwidth * 1e-9);
+    else
+        printf("read bandwidth of all threads, measured now: %.2f GB/s\n"
+               "%-32s %-36s %13s %3s %14s %17s %8s\n", bandwidth * 1e-9, "case", "kernel",
+               "median", "n", "weights", "", "of read");
+    for (size_t i = 0; i < bench_case_count(); i++) {
+        bench_result result;
+        bench_case test;
+        iso_status status = bench_case_at(i, &test, &error);
+
+        if (status == ISO_OK && s->filter != NULL && strstr(test.name, s->filter) == NULL)
+            continue;
+        if (status == ISO_OK)
+            status = bench_run(&s->bench, &test, &result, &error);
+        if (status != ISO_OK)
+            return cli_fail(status, &error);
+        print(s, &result, bandwidth, is_first);
+        is_first = false;
+    }
+    if (s->json)
+        printf("]}\n");
+    return CLI_OK;
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    settings s = {.bench = {.runs = 15, .cycle_bytes = 1ull << 30, .seconds_max = 4.0}};
+    int option;
+
+    optind = 1;
+    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+        if (option == HELP || option == 'h') {
+            fputs(usage, stdout);
+            return CLI_OK;
+        }
+        if (!take(&s, option, optarg))
+            return CLI_BAD_INPUT;
+    }
+    if (optind < argc)
+        return cli_usage("bench", "unexpected argument \"%s\"", argv[optind]);
+    return run_all(&s);
+}
