@@ -72,14 +72,15 @@ static iso_case start(int64_t tokens, int64_t rows, int64_t dim, iso_fill fill, 
     return test;
 }
 
-/* Two bad ids among good ones. */
-static void make_bad_ids(const iso_case *test, void *const *inputs)
+static void make_low_id(const iso_case *test, void *const *inputs)
 {
-    int32_t *ids = inputs[IDS];
+    (void)test;
+    ((int32_t *)inputs[IDS])[1] = -1;
+}
 
-    ids[1] = -1;
-    ids[2] = (int32_t)test->call.in[TABLE].extent[0];
-    ids[3] = INT32_MIN;
+static void make_high_id(const iso_case *test, void *const *inputs)
+{
+    ((int32_t *)inputs[IDS])[6] = (int32_t)test->call.in[TABLE].extent[0];
 }
 
 void iso_embed_rows_cases(iso_case_sink *sink)
@@ -99,8 +100,12 @@ void iso_embed_rows_cases(iso_case_sink *sink)
     iso_case_live(&test, IDS, 1);
     test.live = 3;
     iso_case_add(sink, &test);
-    test = start(7, 11, 64, ISO_FILL_MILD, "bad_ids");
-    test.make = make_bad_ids;
+    test = start(7, 11, 64, ISO_FILL_MILD, "low_id");
+    test.make = make_low_id;
+    test.flags_expected = ISO_FLAG_INDEX;
+    iso_case_add(sink, &test);
+    test = start(7, 11, 64, ISO_FILL_MILD, "high_id");
+    test.make = make_high_id;
     test.flags_expected = ISO_FLAG_INDEX;
     iso_case_add(sink, &test);
 }

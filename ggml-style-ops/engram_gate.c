@@ -80,18 +80,24 @@ void iso_engram_gate_reference(const void *args, const iso_tensors *tensors, iso
         const uint64_t token = unit / a->streams, stream = unit % a->streams;
         const uint16_t *x = (const uint16_t *)tensors->at[X] + unit * a->dim;
         const uint16_t *kv = (const uint16_t *)tensors->at[KV] + token * (a->streams + 1) * a->dim;
-        const uint16_t *qw = (const uint16_t *)tensors->at[Q_WEIGHT] + stream * a->dim;
-        const uint16_t *kw = (const uint16_t *)tensors->at[K_WEIGHT] + stream * a->dim;
         const uint16_t *value = kv + (uint64_t)a->streams * a->dim;
         uint16_t *y = (uint16_t *)tensors->at[Y] + unit * a->dim;
+        const iso_gate_rows rows = {
+            .h = x,
+            .key = kv + stream * a->dim,
+            .q_weight = (const uint16_t *)tensors->at[Q_WEIGHT] + stream * a->dim,
+            .k_weight = (const uint16_t *)tensors->at[K_WEIGHT] + stream * a->dim,
+            .n = a->dim,
+            .eps = a->eps,
+            .inv_sqrt = inv_sqrt,
+        };
         float gate;
 
         if (image != NULL && image[token] != 0) {
             memcpy(y, x, a->dim * sizeof *y);
             continue;
         }
-        gate = iso_gate_of_dot(iso_gate_dot(x, kv + stream * a->dim, qw, kw, a->dim, a->eps,
-                                            inv_sqrt, &flags), &flags);
+        gate = iso_gate_of_dot(iso_gate_dot(&rows, &flags), &flags);
         for (uint32_t i = 0; i < a->dim; i++) {
             const float add = gate * lane_bf16_f32(value[i]);
 
@@ -103,17 +109,25 @@ void iso_engram_gate_reference(const void *args, const iso_tensors *tensors, iso
 
 /* ---- cases ---- */
 
-static iso_case start_case(const char *name, int64_t tokens, int64_t streams, int64_t dim,
-                           iso_fill x, iso_fill kv, iso_fill weight)
+typedef struct gate_case {
+    const char *name;
+    int64_t tokens, streams, dim;
+    iso_fill x, kv, weight;
+} gate_case;
+
+static iso_case start_case(const gate_case *c)
 {
     const iso_norm_params params = {lane_float(LANE_EPS_1E20)};
-    iso_case test = iso_case_start(ISO_OP_ID_engram_gate, "%s_%lldx%lldx%lld", name,
-                                   (long long)tokens, (long long)streams, (long long)dim);
+    const iso_tensor_desc weight = iso_desc2(ISO_DTYPE_BF16, c->streams, c->dim);
+    iso_case test = iso_case_start(ISO_OP_ID_engram_gate, "%s_%lldx%lldx%lld", c->name,
+                                   (long long)c->tokens, (long long)c->streams,
+                                   (long long)c->dim);
 
-    iso_case_in(&test, X, iso_desc3(ISO_DTYPE_BF16, tokens, streams, dim), x, 0, 0);
-    iso_case_in(&test, KV, iso_desc2(ISO_DTYPE_BF16, tokens, (streams + 1) * dim), kv, 0, 0);
-    iso_case_in(&test, Q_WEIGHT, iso_desc2(ISO_DTYPE_BF16, streams, dim), weight, 0, 0);
-    iso_case_in(&test, K_WEIGHT, iso_desc2(ISO_DTYPE_BF16, streams, dim), weight, 0, 0);
+    iso_case_in(&test, X, iso_desc3(ISO_DTYPE_BF16, c->tokens, c->streams, c->dim), c->x, 0, 0);
+    iso_case_in(&test, KV, iso_desc2(ISO_DTYPE_BF16, c->tokens, (c->streams + 1) * c->dim), c->kv,
+                0, 0);
+    iso_case_in(&test, Q_WEIGHT, weight, c->weight, 0, 0);
+    iso_case_in(&test, K_WEIGHT, weight, c->weight, 0, 0);
     iso_case_params(&test, &params, sizeof params);
     return test;
 }
@@ -127,37 +141,38 @@ static void add_image(iso_case *test)
 void iso_engram_gate_cases(iso_case_sink *sink)
 {
     static const int64_t dims[] = {1, 2, 31, 32, 33, 127, 320, 4095, 4096, 4097, 5120};
-    static const struct {
-        const char *name;
-        iso_fill x, kv, weight;
-    } rows[] = {
-        {"tiny", ISO_FILL_TINY, ISO_FILL_TINY, ISO_FILL_MILD},
-        {"tiny_all", ISO_FILL_TINY, ISO_FILL_TINY, ISO_FILL_TINY},
-        {"wide", ISO_FILL_WIDE, ISO_FILL_WIDE, ISO_FILL_MILD},
-        {"zero_x", ISO_FILL_ZERO, ISO_FILL_MILD, ISO_FILL_MILD},
-        {"zero_kv", ISO_FILL_MILD, ISO_FILL_ZERO, ISO_FILL_MILD},
-        {"zero_weight", ISO_FILL_MILD, ISO_FILL_MILD, ISO_FILL_ZERO},
-        {"onehot", ISO_FILL_ONEHOT, ISO_FILL_ONEHOT, ISO_FILL_CONSTANT},
-        {"cancel", ISO_FILL_CANCEL, ISO_FILL_CONSTANT, ISO_FILL_CONSTANT},
-        {"equal", ISO_FILL_CONSTANT, ISO_FILL_CONSTANT, ISO_FILL_CONSTANT},
-        {"ties", ISO_FILL_TIES, ISO_FILL_TIES, ISO_FILL_TIES},
+    static const gate_case rows[] = {
+        {"empty", 0, 4, 64, ISO_FILL_MILD, ISO_FILL_MILD, ISO_FILL_MILD},
+        {"tiny", 3, 3, 163, ISO_FILL_TINY, ISO_FILL_TINY, ISO_FILL_MILD},
+        {"tiny_all", 3, 3, 163, ISO_FILL_TINY, ISO_FILL_TINY, ISO_FILL_TINY},
+        {"wide", 3, 3, 163, ISO_FILL_WIDE, ISO_FILL_WIDE, ISO_FILL_MILD},
+        {"zero_x", 3, 3, 163, ISO_FILL_ZERO, ISO_FILL_MILD, ISO_FILL_MILD},
+        {"zero_kv", 3, 3, 163, ISO_FILL_MILD, ISO_FILL_ZERO, ISO_FILL_MILD},
+        {"zero_weight", 3, 3, 163, ISO_FILL_MILD, ISO_FILL_MILD, ISO_FILL_ZERO},
+        {"onehot", 3, 3, 163, ISO_FILL_ONEHOT, ISO_FILL_ONEHOT, ISO_FILL_CONSTANT},
+        {"cancel", 3, 3, 163, ISO_FILL_CANCEL, ISO_FILL_CONSTANT, ISO_FILL_CONSTANT},
+        {"equal", 3, 3, 163, ISO_FILL_CONSTANT, ISO_FILL_CONSTANT, ISO_FILL_CONSTANT},
+        {"ties", 3, 3, 163, ISO_FILL_TIES, ISO_FILL_TIES, ISO_FILL_TIES},
     };
+    const gate_case image = {"image", 11, 4, 64, ISO_FILL_MILD, ISO_FILL_MILD, ISO_FILL_MILD};
+    const gate_case live = {"live", 8, 4, 65, ISO_FILL_MILD, ISO_FILL_MILD, ISO_FILL_MILD};
     iso_case test;
 
     for (size_t i = 0; i < ISO_COUNT_OF(dims); i++) {
-        test = start_case("mild", 2, 4, dims[i], ISO_FILL_MILD, ISO_FILL_MILD, ISO_FILL_MILD);
+        const gate_case mild = {"mild", 2, 4, dims[i], ISO_FILL_MILD, ISO_FILL_MILD,
+                                ISO_FILL_MILD};
+
+        test = start_case(&mild);
         iso_case_add(sink, &test);
     }
     for (size_t i = 0; i < ISO_COUNT_OF(rows); i++) {
-        test = start_case(rows[i].name, 3, 3, 163, rows[i].x, rows[i].kv, rows[i].weight);
+        test = start_case(&rows[i]);
         iso_case_add(sink, &test);
     }
-    test = start_case("empty", 0, 4, 64, ISO_FILL_MILD, ISO_FILL_MILD, ISO_FILL_MILD);
-    iso_case_add(sink, &test);
-    test = start_case("image", 11, 4, 64, ISO_FILL_MILD, ISO_FILL_MILD, ISO_FILL_MILD);
+    test = start_case(&image);
     add_image(&test);
     iso_case_add(sink, &test);
-    test = start_case("live", 8, 4, 65, ISO_FILL_MILD, ISO_FILL_MILD, ISO_FILL_MILD);
+    test = start_case(&live);
     add_image(&test);
     iso_case_live(&test, X, 1);
     iso_case_live(&test, KV, 1);

@@ -15,23 +15,28 @@ static inline float iso_gate_of_dot(float d, uint32_t *flags)
     return lane_clean(lane_sigmoid(lane_float(lane_bits(root) | sign)), flags);
 }
 
-/* The weighted, normalised dot of a stream and its key; inv_sqrt is n^-1/2. */
-static inline float iso_gate_dot(const uint16_t *h, const uint16_t *key, const uint16_t *q_weight,
-                                 const uint16_t *k_weight, uint32_t n, float eps, float inv_sqrt,
-                                 uint32_t *flags)
+/* One stream and its key, n values each, with the weights of the stream; inv_sqrt is n^-1/2. */
+typedef struct iso_gate_rows {
+    const uint16_t *h, *key, *q_weight, *k_weight;
+    uint32_t n;
+    float eps, inv_sqrt;
+} iso_gate_rows;
+
+/* The weighted, normalised dot of the stream and its key. */
+static inline float iso_gate_dot(const iso_gate_rows *g, uint32_t *flags)
 {
-    const float r = iso_mean_rsqrt(h, n, eps) * iso_mean_rsqrt(key, n, eps);
+    const float r = iso_mean_rsqrt(g->h, g->n, g->eps) * iso_mean_rsqrt(g->key, g->n, g->eps);
     iso_row_sum sum = {0};
     float d;
 
-    for (uint32_t i = 0; i < n; i++) {
-        const float w = lane_clean(lane_bf16_f32(q_weight[i]) * lane_bf16_f32(k_weight[i]), flags);
-        const float hw = lane_bf16_f32(h[i]) * w;                    /* 8 + 16 bits: exact */
+    for (uint32_t i = 0; i < g->n; i++) {
+        const float qk = lane_bf16_f32(g->q_weight[i]) * lane_bf16_f32(g->k_weight[i]);
+        const float hw = lane_bf16_f32(g->h[i]) * lane_clean(qk, flags);   /* 8 + 16 bits: exact */
 
-        iso_row_sum_add(&sum, lane_clean(hw * lane_bf16_f32(key[i]), flags));
+        iso_row_sum_add(&sum, lane_clean(hw * lane_bf16_f32(g->key[i]), flags));
     }
     d = iso_row_sum_end(&sum) * r;
-    return lane_clean(d * inv_sqrt, flags);
+    return lane_clean(d * g->inv_sqrt, flags);
 }
 
 #endif

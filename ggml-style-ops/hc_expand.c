@@ -57,19 +57,17 @@ uint64_t iso_hc_expand_units(const void *args)
     return a->rows.count;
 }
 
-static void expand_stream(uint16_t *y, const uint16_t *u, const uint16_t *x, float post,
-                          const float *comb, uint32_t dim, uint32_t *flags)
+/* Element of a destination stream; comb points at its column, x at the element of stream 0. */
+static float expand(float u, const uint16_t *x, uint32_t dim, float post, const float *comb)
 {
-    for (uint32_t d = 0; d < dim; d++) {
-        float sum = comb[0] * lane_bf16_f32(x[d]), term;
+    float sum = comb[0] * lane_bf16_f32(x[0]), term;
 
-        for (uint32_t i = 1; i < STREAMS; i++) {
-            term = comb[STREAMS * i] * lane_bf16_f32(x[i * dim + d]);
-            sum = sum + term;
-        }
-        term = post * lane_bf16_f32(u[d]);
-        y[d] = (uint16_t)lane_bf16(term + sum, flags);
+    for (uint32_t i = 1; i < STREAMS; i++) {
+        term = comb[STREAMS * i] * lane_bf16_f32(x[i * dim]);
+        sum = sum + term;
     }
+    term = post * u;
+    return term + sum;
 }
 
 void iso_hc_expand_reference(const void *args, const iso_tensors *tensors, iso_range units)
@@ -80,11 +78,17 @@ void iso_hc_expand_reference(const void *args, const iso_tensors *tensors, iso_r
     uint16_t *y = tensors->at[Y];
     uint32_t flags = 0;
 
-    for (uint64_t t = units.begin; t < units.end; t++)
-        for (uint32_t j = 0; j < STREAMS; j++)
-            expand_stream(y + (t * STREAMS + j) * a->dim, u + t * a->dim,
-                          x + t * STREAMS * a->dim, post[t * STREAMS + j],
-                          comb + t * STREAMS * STREAMS + j, a->dim, &flags);
+    for (uint64_t row = units.begin * STREAMS; row < units.end * STREAMS; row++) {
+        const uint64_t t = row / STREAMS, j = row % STREAMS;
+
+        for (uint32_t d = 0; d < a->dim; d++) {
+            const float value = expand(lane_bf16_f32(u[t * a->dim + d]),
+                                       x + t * STREAMS * a->dim + d, a->dim, post[row],
+                                       comb + t * STREAMS * STREAMS + j);
+
+            y[row * a->dim + d] = (uint16_t)lane_bf16(value, &flags);
+        }
+    }
     iso_flags_raise(tensors->flags, flags);
 }
 

@@ -136,7 +136,7 @@ static void add_values(iso_case_sink *sink)
         {"onehot", ISO_FILL_ONEHOT, ISO_FILL_WIDE, 0},
         {"raw", ISO_FILL_RAW, ISO_FILL_MILD, ISO_FLAG_RANGE},
     };
-    static const int64_t tnk[3] = {3, 9, 1311};
+    static const int64_t tnk[3] = {3, 9, 1311}, one_k[3] = {5, 64, 1};
 
     for (size_t i = 0; i < ISO_COUNT_OF(value); i++)
         for (uint32_t out_f32 = 0; out_f32 < 2; out_f32++) {
@@ -146,6 +146,12 @@ static void add_values(iso_case_sink *sink)
             test.flags_expected = value[i].flags;
             iso_case_add(sink, &test);
         }
+    for (uint32_t out_f32 = 0; out_f32 < 2; out_f32++) {         /* sums that clean drops */
+        iso_case test = start(one_k, (form){true, out_f32}, ISO_FILL_TINY, ISO_FILL_MILD, "tiny");
+
+        test.input[BIAS].fill = ISO_FILL_TINY;
+        iso_case_add(sink, &test);
+    }
 }
 
 void iso_matmul_bf16_cases(iso_case_sink *sink)

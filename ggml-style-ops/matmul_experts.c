@@ -225,21 +225,30 @@ static void make_pairs(const iso_case *test, void *const *inputs)
         iso_e2m1_put(w, i, (uint32_t)(i / (uint64_t)k) & 15u);
 }
 
-static void make_bad_expert(const iso_case *test, void *const *inputs)
+static void make_low_expert(const iso_case *test, void *const *inputs)
 {
     (void)test;
-    ((int32_t *)inputs[EXPERT])[0] = -1;
-    ((int32_t *)inputs[EXPERT])[1] = EXPERTS;
-    ((int32_t *)inputs[EXPERT])[2] = INT32_MIN;
+    ((int32_t *)inputs[EXPERT])[1] = -1;
 }
 
-static void make_bad_slot(const iso_case *test, void *const *inputs)
+static void make_high_expert(const iso_case *test, void *const *inputs)
 {
     (void)test;
-    ((int32_t *)inputs[EXPERT])[0] = 2;
+    ((int32_t *)inputs[EXPERT])[5] = EXPERTS;
+}
+
+static void make_low_slot(const iso_case *test, void *const *inputs)
+{
+    (void)test;
+    ((int32_t *)inputs[EXPERT])[4] = 2;
     ((int32_t *)inputs[SLOT])[2] = -1;
-    ((int32_t *)inputs[EXPERT])[1] = 3;
-    ((int32_t *)inputs[SLOT])[3] = SLOTS;
+}
+
+static void make_high_slot(const iso_case *test, void *const *inputs)
+{
+    (void)test;
+    ((int32_t *)inputs[EXPERT])[0] = EXPERTS - 1;
+    ((int32_t *)inputs[SLOT])[EXPERTS - 1] = SLOTS;
 }
 
 static void add_values(iso_case_sink *sink, int64_t group)
@@ -255,8 +264,10 @@ static void add_values(iso_case_sink *sink, int64_t group)
         {"act_bytes", {105, 169, 64, 66}, NULL, 0},
         {"equal", {120, 120, 120, 120}, NULL, 0},
         {"largest", {120, 120, 120, 120}, make_largest, 0},
-        {"bad_expert", {115, 126, 110, 129}, make_bad_expert, ISO_FLAG_INDEX},
-        {"bad_slot", {115, 126, 110, 129}, make_bad_slot, ISO_FLAG_INDEX},
+        {"low_expert", {115, 126, 110, 129}, make_low_expert, ISO_FLAG_INDEX},
+        {"high_expert", {115, 126, 110, 129}, make_high_expert, ISO_FLAG_INDEX},
+        {"low_slot", {115, 126, 110, 129}, make_low_slot, ISO_FLAG_INDEX},
+        {"high_slot", {115, 126, 110, 129}, make_high_slot, ISO_FLAG_INDEX},
         {"overflow", {160, 169, 160, 168}, NULL, ISO_FLAG_RANGE},
     };
     iso_case test;

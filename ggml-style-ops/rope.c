@@ -118,6 +118,20 @@ static void make_angles(const iso_case *test, void *const *inputs)
     }
 }
 
+/* cos = sin and b = +-a: one result of each pair is the difference of two equal products, which is
+ * not 0 when a product is fused. */
+static void make_cancel(const iso_case *test, void *const *inputs)
+{
+    uint16_t *x = inputs[X];
+    uint32_t *angles = inputs[ANGLES];
+
+    for (int64_t i = 0; i < iso_desc_elems(&test->call.in[ANGLES]); i += 2)
+        angles[i] = angles[i + 1]
+                  = 0x3f000000u | iso_case_random(test, ANGLES, (uint32_t)i) >> 9;
+    for (int64_t i = 0; i < iso_desc_elems(&test->call.in[X]); i += 2)
+        x[i + 1] = (uint16_t)(x[i] ^ (i / 2 % 2) << 15);
+}
+
 void iso_rope_cases(iso_case_sink *sink)
 {
     static const struct {
@@ -144,6 +158,11 @@ void iso_rope_cases(iso_case_sink *sink)
     test = start(iso_desc2(ISO_DTYPE_BF16, 5, 512), 32, 0, ISO_FILL_MILD, "rank2");
     test.make = make_angles;
     iso_case_add(sink, &test);
+    for (uint32_t inverse = 0; inverse < 2; inverse++) {
+        test = start(iso_desc3(ISO_DTYPE_BF16, 5, 4, 64), 32, inverse, ISO_FILL_MILD, "cancel");
+        test.make = make_cancel;
+        iso_case_add(sink, &test);
+    }
     test = start(iso_desc3(ISO_DTYPE_BF16, 0, 4, 64), 32, 0, ISO_FILL_MILD, "empty");
     iso_case_add(sink, &test);
     test = start(iso_desc3(ISO_DTYPE_BF16, 7, 2, 64), 32, 0, ISO_FILL_MILD, "live5");

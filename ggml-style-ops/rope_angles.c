@@ -120,23 +120,40 @@ static void make_first_positions(const iso_case *test, void *const *inputs)
     make_freq(test, inputs);
 }
 
-static void make_bad_positions(const iso_case *test, void *const *inputs)
+static void make_low_position(const iso_case *test, void *const *inputs)
 {
-    int32_t *position = inputs[POSITION];
-
-    position[1] = -1;
-    position[2] = POSITION_END;
-    position[3] = INT32_MIN;
+    ((int32_t *)inputs[POSITION])[1] = -1;
     make_freq(test, inputs);
 }
 
-static void make_bad_freq(const iso_case *test, void *const *inputs)
+static void make_high_position(const iso_case *test, void *const *inputs)
 {
-    static const uint32_t bad[6] = {0xbf800000u, 0x00000001u, 0x267fffffu, 0x7f800000u,
-                                    0x7fc00000u, 0x49800001u};
+    ((int32_t *)inputs[POSITION])[4] = 1 << 20;
+    make_freq(test, inputs);
+}
 
+static void make_nan(const iso_case *test, void *const *inputs)
+{
     (void)test;
-    memcpy(inputs[FREQ], bad, sizeof bad);
+    ((float *)inputs[FREQ])[2] = lane_float(0x7fc00000u);
+}
+
+static void make_tiny(const iso_case *test, void *const *inputs)
+{
+    (void)test;
+    ((float *)inputs[FREQ])[2] = lane_float(0x267fffffu);        /* just below 2^-50 */
+}
+
+/* Positions above 65536 and frequencies that are refused: all `all`, and what `make` puts. */
+static void add_bad_freq(iso_case_sink *sink, const char *name, int64_t all,
+                         iso_case_make_fn *make)
+{
+    iso_case test = start(3, 4, 65537, 70000, name);
+
+    test.input[FREQ] = (iso_case_input){ISO_FILL_RANGE, all, all};
+    test.make = make;
+    test.flags_expected = ISO_FLAG_RANGE;
+    iso_case_add(sink, &test);
 }
 
 void iso_rope_angles_cases(iso_case_sink *sink)
@@ -162,12 +179,17 @@ void iso_rope_angles_cases(iso_case_sink *sink)
     iso_case_live(&test, POSITION, 1);
     test.live = 4;
     iso_case_add(sink, &test);
-    test = start(5, 4, 0, 65535, "bad_positions");
-    test.make = make_bad_positions;
+    test = start(5, 4, 0, 65535, "low_position");
+    test.make = make_low_position;
     test.flags_expected = ISO_FLAG_INDEX;
     iso_case_add(sink, &test);
-    test = start(3, 6, 1, 65535, "bad_freq");
-    test.make = make_bad_freq;
-    test.flags_expected = ISO_FLAG_RANGE;
+    test = start(5, 4, 0, 65535, "high_position");
+    test.make = make_high_position;
+    test.flags_expected = ISO_FLAG_INDEX;
     iso_case_add(sink, &test);
+    add_bad_freq(sink, "negative", -1, NULL);
+    add_bad_freq(sink, "large_angle", 16, NULL);                 /* 16 * 65537 > 2^20 */
+    add_bad_freq(sink, "large_freq", 1 << 21, NULL);
+    add_bad_freq(sink, "nan", 1, make_nan);
+    add_bad_freq(sink, "tiny", 1, make_tiny);
 }

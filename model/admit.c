@@ -14,13 +14,13 @@ static const uint32_t f32_low = 0x26800000u, f32_high = 0x58800000u;
  * whether any is refused. The constant trip count lets the compiler use vectors. */
 static bool chunk_bf16(const uint16_t *v, uint32_t *clean)
 {
-    uint32_t bad = 0, small = 0;
+    uint16_t bad = 0, small = 0;         /* small <= CHUNK: fits */
 
     for (int i = 0; i < CHUNK; i++) {
-        const uint32_t a = v[i] & 0x7fffu;
+        const uint16_t a = v[i] & 0x7fff;
 
-        bad |= (uint32_t)(a >= BF16_HIGH);
-        small += (uint32_t)(a < BF16_LOW) & (uint32_t)(v[i] != 0);
+        bad = (uint16_t)(bad | (a >= BF16_HIGH));
+        small = (uint16_t)(small + ((a < BF16_LOW) & (v[i] != 0)));
     }
     *clean = small;
     return bad != 0;

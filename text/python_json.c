@@ -3,7 +3,6 @@
 #include "core/check.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 void iso_python_json_add_string(iso_chars *out, const char *text, size_t bytes)
@@ -93,14 +92,18 @@ static void add_real(iso_chars *out, double value)
     decimal number;
     char exponent[16];
     int digit_count;
+    uint64_t bits;
 
-    if (signbit(value))
+    memcpy(&bits, &value, sizeof bits);
+    if (bits >> 63 != 0) {
         iso_chars_add(out, "-", 1);
+        value = -value;
+    }
     if (value == 0) {
         iso_chars_add(out, "0.0", 3);
         return;
     }
-    shortest(fabs(value), &number);
+    shortest(value, &number);
     digit_count = (int)strlen(number.digits);
     while (digit_count > 1 && number.digits[digit_count - 1] == '0')
         digit_count--;

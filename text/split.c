@@ -13,6 +13,9 @@
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}"   \
     "\\x{205f}\\x{3000}"
 
+/* What unicode_pin assumes of PCRE2's data. */
+#define UNICODE_MIN 14
+
 struct iso_splitter {
     pcre2_general_context *general;
     size_t count;
@@ -49,8 +52,14 @@ static void block_free(void *memory, void *context)
 
 iso_status iso_splitter_create(iso_splitter **splitter, iso_error *error)
 {
-    iso_splitter *made = iso_alloc_zero(1, sizeof *made, "split");
+    char version[32] = "";   /* "14.0.0"; PCRE2 asks for 24 bytes */
+    iso_splitter *made;
 
+    pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, version);
+    if (strtol(version, NULL, 10) < UNICODE_MIN)
+        return iso_fail(error, ISO_UNSUPPORTED, "PCRE2 with Unicode %d or newer expected, %s found",
+                        UNICODE_MIN, version);
+    made = iso_alloc_zero(1, sizeof *made, "split");
     if (made != NULL)
         made->general = pcre2_general_context_create(block_alloc, block_free, NULL);
     if (made == NULL || made->general == NULL) {
@@ -224,9 +233,14 @@ typedef struct splitting {
     iso_error *error;
 } splitting;
 
-/* The next match in text[from..bytes): *begin, *end; *begin == bytes when there is none. */
-static iso_status find(const splitting *run, size_t level, const char *text, size_t bytes, size_t from,
-                       size_t *begin, size_t *end)
+/* A match in the text it was looked for; begin == end when there is none. */
+typedef struct match {
+    size_t begin, end;
+} match;
+
+/* The next match in text[from..bytes). */
+static iso_status find(const splitting *run, size_t level, const char *text, size_t bytes,
+                       size_t from, match *out)
 {
     const pcre2_code *code = run->splitter->code[level];
     int found = pcre2_match(code, (PCRE2_SPTR)text, bytes, from, PCRE2_NO_UTF_CHECK, run->data,
@@ -237,7 +251,7 @@ static iso_status find(const splitting *run, size_t level, const char *text, siz
         found = pcre2_match(code, (PCRE2_SPTR)text, bytes, from,
                             PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, run->data, run->context);
     if (found == PCRE2_ERROR_NOMATCH) {
-        *begin = *end = bytes;
+        *out = (match){bytes, bytes};
         return ISO_OK;
     }
     if (found == PCRE2_ERROR_NOMEMORY || found == PCRE2_ERROR_HEAPLIMIT)
@@ -245,28 +259,29 @@ static iso_status find(const splitting *run, size_t level, const char *text, siz
     if (found < 0)
         return iso_fail(run->error, ISO_LIMIT, "splitting text: pattern %zu backtracks too much",
                         level);
-    *begin = pcre2_get_ovector_pointer(run->data)[0];
-    *end = pcre2_get_ovector_pointer(run->data)[1];
+    *out = (match){pcre2_get_ovector_pointer(run->data)[0],
+                   pcre2_get_ovector_pointer(run->data)[1]};
     /* The pattern was checked for empty matches; an end before the start takes \K, an escape that
      * is refused. */
-    ISO_ASSERT(*begin >= from && *begin < *end && *end <= bytes);
+    ISO_ASSERT(out->begin >= from && out->begin < out->end && out->end <= bytes);
     return ISO_OK;
 }
 
 /* Depth of the recursion: the number of patterns. */
 static iso_status split_level(const splitting *run, size_t level, const char *text, size_t bytes)
 {
-    size_t at = 0, begin = 0, end = 0;
+    match found = {0, 0};
+    size_t at = 0;
 
     if (level == run->splitter->count)
         return run->fn(run->fn_context, run->text + (text - run->pinned), bytes);
     while (at < bytes) {
-        ISO_TRY(find(run, level, text, bytes, at, &begin, &end));
-        if (begin > at)
-            ISO_TRY(split_level(run, level + 1, text + at, begin - at));
-        if (end > begin)
-            ISO_TRY(split_level(run, level + 1, text + begin, end - begin));
-        at = end;
+        ISO_TRY(find(run, level, text, bytes, at, &found));
+        if (found.begin > at)
+            ISO_TRY(split_level(run, level + 1, text + at, found.begin - at));
+        if (found.end > found.begin)
+            ISO_TRY(split_level(run, level + 1, text + found.begin, found.end - found.begin));
+        at = found.end;
     }
     return ISO_OK;
 }

@@ -18,6 +18,7 @@
 typedef struct iso_splitter iso_splitter;
 typedef iso_status iso_piece_fn(void *context, const char *piece, size_t bytes);
 
+/* ISO_UNSUPPORTED if PCRE2's Unicode data is older than 14.0; ISO_NO_MEMORY. */
 ISO_CHECKED iso_status iso_splitter_create(iso_splitter **splitter, iso_error *error);
 void iso_splitter_destroy(iso_splitter **splitter);
 

@@ -21,7 +21,7 @@
 struct iso_tokenizer {
     size_t vocab_size;
     uint32_t *starts;        /* [vocab_size + 1]: id i is bytes[starts[i] .. starts[i + 1]) */
-    char *bytes;             /* base tokens decoded from the byte alphabet, added tokens as they are */
+    char *bytes;             /* base tokens out of the byte alphabet, added tokens as they are */
     size_t bytes_total;
     uint8_t *is_added;       /* [vocab_size] */
     iso_added *verbatim;     /* added tokens with "normalized": false: cut out first */

@@ -58,12 +58,13 @@ bool iso_unicode_pin(const char *text, size_t bytes, iso_chars *out)
 
     for (size_t i = 0; i < bytes; i += taken) {
         const struct range *range;
+        iso_utf8_kind kind;
 
         taken = 1;
         if ((uint8_t)text[i] < 0x80)
             continue;
-        if (iso_utf8_next(text + i, bytes - i, &code, &taken) != ISO_UTF8_CHAR)
-            ISO_ASSERT(!"valid UTF-8");
+        kind = iso_utf8_next(text + i, bytes - i, &code, &taken);
+        ISO_ASSERT(kind == ISO_UTF8_CHAR);
         if (is_settled(code))
             continue;
         range = range_of(code);

@@ -1,6 +1,6 @@
-/* utf8: UTF-8 as the Unicode standard defines it: no surrogates, no overlong forms, nothing above
- * U+10FFFF. Ill-formed input is cut into maximal subparts (section 3.9 of the standard), so that
- * every implementation puts the same number of U+FFFD. No function allocates except by iso_chars. */
+/* utf8: UTF-8 as the Unicode standard defines it: no surrogates, no overlong forms, nothing
+ * above U+10FFFF. Ill-formed input is cut into maximal subparts (section 3.9 of the standard), so
+ * that every implementation puts the same number of U+FFFD. Only iso_chars allocates. */
 #ifndef ISO_TEXT_UTF8_H
 #define ISO_TEXT_UTF8_H
 

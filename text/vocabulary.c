@@ -41,7 +41,7 @@ static iso_status loading_init(loading *l, const iso_json *root)
     l->ids_max = iso_json_size(l->vocab) + iso_json_size(l->added);
     if (l->ids_max > ISO_TOKENIZER_IDS_MAX || iso_json_size(l->merges) > ISO_TOKENIZER_IDS_MAX)
         return iso_fail(l->error, ISO_LIMIT,
-                        VOCAB " and model.merges: at most %zu entries expected, %zu and %zu found",
+                        VOCAB ", model.merges: at most %zu entries expected, %zu and %zu found",
                         ISO_TOKENIZER_IDS_MAX, l->ids_max, iso_json_size(l->merges));
     l->names = iso_alloc_zero(l->ids_max + 1, sizeof *l->names, "vocabulary");
     l->name_bytes = iso_alloc_zero(l->ids_max + 1, sizeof *l->name_bytes, "vocabulary");
@@ -64,8 +64,9 @@ static void loading_deinit(loading *l)
 static iso_status claim(loading *l, const char *where, const char *name, size_t bytes, int64_t id)
 {
     if (id < 0 || (uint64_t)id >= l->ids_max)
-        return iso_fail(l->error, ISO_BAD_TOKENIZER, "%s: id of \"%s\": 0..%zu expected, %lld found",
-                        where, name, l->ids_max - 1, (long long)id);
+        return iso_fail(l->error, ISO_BAD_TOKENIZER,
+                        "%s: id of \"%s\": 0..%zu expected, %lld found", where, name,
+                        l->ids_max - 1, (long long)id);
     if (l->names[id] != NULL)
         return iso_fail(l->error, ISO_BAD_TOKENIZER, "%s: id %lld is given to \"%s\" and \"%s\"",
                         where, (long long)id, l->names[id], name);

@@ -1,0 +1,51 @@
+/* matmul_bf16, any number of rows, by tiles; products of bf16 values are exact (numerics 5, 6.2). */
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/tile.h"
+#include "ggml-style-ops/args.h"
+#include "ggml-style-ops/lane/bf16.h"
+
+enum { X, W, BIAS, Y };
+
+static uint32_t weights(const iso_tile_job *job, uint64_t n, uint32_t begin, uint32_t count,
+                        float *out)
+{
+    iso_tile_bf16((const uint16_t *)job->at[W] + n * job->k + begin, count, out);
+    return 0;
+}
+
+static uint32_t inputs(const iso_tile_job *job, uint64_t t, uint64_t n, uint32_t begin,
+                       uint32_t count, float *out)
+{
+    (void)n;
+    iso_tile_bf16((const uint16_t *)job->at[X] + t * job->k + begin, count, out);
+    return 0;
+}
+
+static uint32_t store(const iso_tile_job *job, uint64_t t, uint64_t n, uint32_t count,
+                      const float *y)
+{
+    const iso_matmul_bf16_args *a = job->args;
+    const uint16_t *bias = job->at[BIAS];
+    const uint64_t at = t * a->n + n;
+    uint32_t flags = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const float v = a->has_bias == 0 ? y[i]
+                                         : lane_clean(y[i], &flags) + lane_bf16_f32(bias[n + i]);
+
+        if (a->out_f32 != 0)
+            ((float *)job->at[Y])[at + i] = lane_clean(v, &flags);
+        else
+            ((uint16_t *)job->at[Y])[at + i] = (uint16_t)lane_bf16(v, &flags);
+    }
+    return flags;
+}
+
+void iso_cpu_matmul_bf16_mn_portable(const void *args, const iso_tensors *tensors,
+                                     iso_range units)
+{
+    const iso_matmul_bf16_args *a = args;
+    const iso_tile_job job = {a, tensors->at, a->rows.count, a->k, a->n, weights, inputs, store};
+
+    iso_flags_raise(tensors->flags, iso_tile_run(&job, units));
+}

@@ -1,0 +1,43 @@
+/* matmul_f32, any number of rows, by tiles. Products round before they are added: the tile has no
+ * fused multiply-add (the build forbids contraction, numerics 6.3). */
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/tile.h"
+#include "ggml-style-ops/args.h"
+#include "ggml-style-ops/lane/clean.h"
+
+enum { X, W, Y };
+
+static uint32_t weights(const iso_tile_job *job, uint64_t n, uint32_t begin, uint32_t count,
+                        float *out)
+{
+    memcpy(out, (const float *)job->at[W] + n * job->k + begin, count * sizeof *out);
+    return 0;
+}
+
+static uint32_t inputs(const iso_tile_job *job, uint64_t t, uint64_t n, uint32_t begin,
+                       uint32_t count, float *out)
+{
+    (void)n;
+    iso_tile_bf16((const uint16_t *)job->at[X] + t * job->k + begin, count, out);
+    return 0;
+}
+
+static uint32_t store(const iso_tile_job *job, uint64_t t, uint64_t n, uint32_t count,
+                      const float *y)
+{
+    const iso_matmul_f32_args *a = job->args;
+    float *out = (float *)job->at[Y] + t * a->n + n;
+    uint32_t flags = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = lane_clean(y[i], &flags);
+    return flags;
+}
+
+void iso_cpu_matmul_f32_mn_portable(const void *args, const iso_tensors *tensors, iso_range units)
+{
+    const iso_matmul_f32_args *a = args;
+    const iso_tile_job job = {a, tensors->at, a->rows.count, a->k, a->n, weights, inputs, store};
+
+    iso_flags_raise(tensors->flags, iso_tile_run(&job, units));
+}

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# cli_test: what a user meets at the command line: output, errors, exit codes.
+# usage: cli_test.sh ISOBIT; works in a new folder below the current directory.
+set -uo pipefail
+isobit=$1
+work=$(mktemp -d "${TMPDIR:-.}/cli-test.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+model=$work/model
+passed=0 failed=0
+
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "FAILED: $*"; }
+
+# expect_error CODE TEXT -- COMMAND...: exit code, one line on stderr with TEXT, nothing on stdout
+expect_error() {
+  local code=$1 text=$2 got
+  shift 3
+  "$@" >"$work/out" 2>"$work/err" </dev/null
+  got=$?
+  if [ $got -ne "$code" ]; then bad "$* -> exit $got, expected $code: $(cat "$work/err")"
+  elif [ "$(wc -l <"$work/err")" -ne 1 ]; then bad "$* -> $(wc -l <"$work/err") lines on stderr"
+  elif ! grep -qF -- "$text" "$work/err"; then bad "$* -> $(cat "$work/err"), expected: $text"
+  elif [ -s "$work/out" ]; then bad "$* -> output on stdout: $(head -c 80 "$work/out")"
+  else ok; fi
+}
+expect() { if "${@:2}" >"$work/out" 2>"$work/err"; then ok; else bad "$1: $(cat "$work/err")"; fi; }
+same() { if cmp -s "$2" "$3"; then ok; else bad "$1: $2 and $3 differ"; fi; }
+has() { if grep -qF -- "$2" "$3"; then ok; else bad "$1: no \"$2\""; fi; }
+
+# ---- help, version, unknown words ----
+expect "--help" "$isobit" --help
+has "--help" "run" "$work/out"
+expect "--version" "$isobit" --version
+has "--version" "isobit-numerics/1" "$work/out"
+for command in run inspect verify tiny explain bench; do
+  expect "$command --help" "$isobit" $command --help
+  has "$command --help" "usage: isobit $command" "$work/out"
+done
+expect_error 2 'unknown command "fly"' -- "$isobit" fly
+expect_error 2 'no model' -- "$isobit" run -p hello
+
+# ---- a model ----
+expect "tiny" "$isobit" tiny --preset v41 --seed 1 "$model"
+expect_error 2 "$model" -- "$isobit" tiny --preset v41 --seed 1 "$model"
+expect_error 2 'nonesuch' -- "$isobit" tiny --preset nonesuch --seed 1 "$work/other"
+expect "inspect" "$isobit" inspect "$model"
+has "inspect" "bytes per token" "$work/out"
+expect "inspect --json" "$isobit" inspect --json "$model"
+has "inspect --json" '{' "$work/out"
+expect "verify" "$isobit" verify "$model"
+expect "explain" "$isobit" explain -m "$model" --tokens 4
+has "explain" "layers.9.ffn.sum" "$work/out"
+
+# ---- text in, text out ----
+run=("$isobit" run -m "$model" --quiet)
+expect "prompt" "${run[@]}" -p "hello world" -n 6; cp "$work/out" "$work/a"
+expect "again" "${run[@]}" -p "hello world" -n 6; same "same text twice" "$work/out" "$work/a"
+printf 'hello world' >"$work/prompt"
+expect "file" "${run[@]}" --prompt-file "$work/prompt" -n 6; same "prompt file" "$work/out" "$work/a"
+"${run[@]}" -n 6 <"$work/prompt" >"$work/out"; same "stdin" "$work/out" "$work/a"
+expect "threads" "${run[@]}" -p "hello world" -n 6 --threads 1 --prefill-chunk 2 --poison
+same "threads, chunks, poison" "$work/out" "$work/a"
+for n in 1 2; do
+  expect "logits" "${run[@]}" -p "hello" -n 5 --logits "$work/l$n" --temperature 0.8 --top-k 40 \
+    --top-p 0.95 --min-p 0.01 --seed 5 --prefill-chunk $n
+done
+same "logits files" "$work/l1" "$work/l2"
+if [ "$(wc -c <"$work/l1")" -gt 0 ]; then ok; else bad "logits file is empty"; fi
+for n in 1 2; do expect "trace" "${run[@]}" -p "hello" -n 3 --trace "$work/t$n" --threads $n; done
+same "trace files" "$work/t1" "$work/t2"
+has "trace" "layers.3.attn.attend attend" "$work/t1"
+expect "seed" "${run[@]}" -p "hello" -n 12 --temperature 1 --seed 1; cp "$work/out" "$work/a"
+expect "seed" "${run[@]}" -p "hello" -n 12 --temperature 1 --seed 2
+if cmp -s "$work/out" "$work/a"; then bad "two seeds give one text"; else ok; fi
+expect "json" "${run[@]}" -p "hello" -n 4 --json
+has "json" '"state_hash":"' "$work/out"
+expect "chat" "${run[@]}" --chat -p "hello" -n 4 --json
+has "chat starts with bos" '"prompt_ids":[0,' "$work/out"
+expect "thinking" "${run[@]}" --thinking --effort 20 --system "be brief" -p "hello" -n 4
+"$isobit" run -m "$model" -p hello -n 3 >"$work/out" 2>"$work/err"
+has "figures" "tok/s" "$work/err"
+
+# ---- mistakes ----
+expect_error 2 'the prompt is empty' -- "${run[@]}" -p ""
+expect_error 2 'the prompt is empty' -- "${run[@]}"
+expect_error 2 'No such file' -- "${run[@]}" --prompt-file "$work/none"
+expect_error 2 'context' -- "${run[@]}" -p "hello world" -n 60 --ctx 32
+expect_error 2 'limit is 4096' -- "${run[@]}" -p "hello" --ctx 5000
+expect_error 2 'expected an integer from 1 to' -- "${run[@]}" -p hello -n 0
+expect_error 2 'expected an integer from 1 to' -- "${run[@]}" -p hello -n 12x
+expect_error 2 'expected a number' -- "${run[@]}" -p hello --temperature hot
+expect_error 2 'top_p' -- "${run[@]}" -p hello --top-p 1.5
+expect_error 2 'min_p' -- "${run[@]}" -p hello --min-p 1
+expect_error 2 'give one of' -- "${run[@]}" -p hello --ids 1,2
+expect_error 2 '--ids' -- "${run[@]}" --ids 1,,2
+expect_error 2 'token id 999999' -- "${run[@]}" --ids 999999
+expect_error 2 'this build has cpu' -- "${run[@]}" -p hello --device warp:9
+expect_error 2 'unrecognized option' -- "${run[@]}" --fly
+expect_error 2 "$work/none" -- "$isobit" run -m "$work/none" -p hello
+expect_error 2 'deepseek_image' -- "${run[@]}" --chat -p 'see <｜deepseek_image｜>'
+cp -r "$model" "$work/broken"
+shard=$(ls "$work/broken"/model-00002*.safetensors)
+truncate -s -1 "$shard"
+expect_error 2 "$(basename "$shard")" -- "$isobit" run -m "$work/broken" -p hello
+expect_error 2 "$(basename "$shard")" -- "$isobit" verify "$work/broken"
+rm "$shard"
+expect_error 2 "$(basename "$shard")" -- "$isobit" run -m "$work/broken" -p hello
+mv "$model/config.json" "$work/config.json"
+expect_error 2 'no config.json' -- "$isobit" inspect "$model"
+mv "$work/config.json" "$model/config.json"
+
+# ---- Ctrl-C: clean end, what was made is printed ----
+"${run[@]}" -p "hello world" -n 4000 --ignore-eos >"$work/out" 2>"$work/err" &
+pid=$!
+for _ in $(seq 200); do [ -s "$work/out" ] && break; sleep 0.1; done
+kill -INT $pid
+wait $pid
+code=$?
+if [ $code -eq 130 ] && [ -s "$work/out" ]; then ok; else bad "Ctrl-C: exit $code"; fi
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
