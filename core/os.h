@@ -19,6 +19,7 @@ uint64_t iso_os_peak_rss(void);          /* most bytes this process has held; 0:
 uint64_t iso_os_memory_bytes(void);      /* of the machine; 0: not known */
 uint64_t iso_os_memory_free(void);       /* available now without swapping; 0: not known */
 uint32_t iso_os_cpu_count(void);         /* processors this process may run on; >= 1 */
+void iso_os_yield(void);                 /* offers the processor to other threads */
 
 /* A lock with a condition. `wait` gives the lock up while it sleeps and may wake early; false when
  * timeout_ns (UINT64_MAX: no limit) has passed. */

@@ -79,7 +79,7 @@ uint64_t iso_os_clock_ns(void)
 
 static uint64_t sysconf_or(int name, uint64_t otherwise)
 {
-    const long value = sysconf(name);
+    const int64_t value = sysconf(name);
 
     return value > 0 ? (uint64_t)value : otherwise;
 }
@@ -123,6 +123,8 @@ uint32_t iso_os_cpu_count(void)
     count = CPU_COUNT(&set);
     return count > 0 ? (uint32_t)count : 1;
 }
+
+void iso_os_yield(void) { sched_yield(); }
 
 struct iso_os_monitor {
     pthread_mutex_t mutex;
@@ -181,6 +183,6 @@ bool iso_os_monitor_wait(iso_os_monitor *monitor, uint64_t timeout_ns)
     if (timeout_ns > INT64_MAX - now)
         return pthread_cond_wait(&monitor->condition, &monitor->mutex) == 0;
     end.tv_sec = (time_t)((now + timeout_ns) / 1000000000u);
-    end.tv_nsec = (long)((now + timeout_ns) % 1000000000u);
+    end.tv_nsec = (int64_t)((now + timeout_ns) % 1000000000u);
     return pthread_cond_timedwait(&monitor->condition, &monitor->mutex, &end) == 0;
 }

@@ -55,12 +55,12 @@ static void append_refusal(char text[REFUSALS_BYTES], const iso_plan_device *dev
     append(text, REFUSALS_BYTES, support->text);
 }
 
-iso_status iso_place_nodes(const iso_graph *graph, const iso_plan_device *devices,
-                           uint32_t device_count, const iso_plan_options *options,
-                           iso_placement *placements, uint32_t *device, iso_error *error)
+iso_status iso_place_nodes(const iso_place_task *task, iso_placement *placements,
+                           uint32_t *device, iso_error *error)
 {
-    const uint32_t tries = options->policy == ISO_PLACE_STRICT ? 1 : device_count;
-    const uint32_t node_count = iso_graph_node_count(graph);
+    const bool is_strict = task->options->policy == ISO_PLACE_STRICT;
+    const uint32_t tries = is_strict ? 1 : task->device_count;
+    const uint32_t node_count = iso_graph_node_count(task->graph);
     char refusals[REFUSALS_BYTES] = "";
 
     for (uint32_t d = 0; d < tries; d++) {
@@ -68,8 +68,9 @@ iso_status iso_place_nodes(const iso_graph *graph, const iso_plan_device *device
         uint32_t n;
 
         for (n = 0; n < node_count; n++) {
-            iso_graph_node(graph, n, &node);
-            if (!accepts(&devices[d], node.call, options->num_class, &placements[n].support))
+            iso_graph_node(task->graph, n, &node);
+            if (!accepts(&task->devices[d], node.call, task->options->num_class,
+                         &placements[n].support))
                 break;
             placements[n].rule = d == 0 ? "default device" : "refused by the devices before";
         }
@@ -77,7 +78,7 @@ iso_status iso_place_nodes(const iso_graph *graph, const iso_plan_device *device
             *device = d;
             return ISO_OK;
         }
-        append_refusal(refusals, &devices[d], &node, &placements[n].support);
+        append_refusal(refusals, &task->devices[d], &node, &placements[n].support);
     }
     return iso_fail(error, ISO_UNSUPPORTED, "%s", refusals);
 }

@@ -10,10 +10,16 @@ typedef struct iso_placement {
     iso_support support;
 } iso_placement;
 
+typedef struct iso_place_task {
+    const iso_graph *graph;
+    const iso_plan_device *devices;
+    uint32_t device_count;
+    const iso_plan_options *options;
+} iso_place_task;
+
 /* Fills one placement per node and says which device (index) they are on. ISO_UNSUPPORTED names,
  * per device tried, the first refused node, its op and shapes, and every refused row's reason. */
-iso_status iso_place_nodes(const iso_graph *graph, const iso_plan_device *devices,
-                           uint32_t device_count, const iso_plan_options *options,
-                           iso_placement *placements, uint32_t *device, iso_error *error);
+iso_status iso_place_nodes(const iso_place_task *task, iso_placement *placements,
+                           uint32_t *device, iso_error *error);
 
 #endif

@@ -171,11 +171,11 @@ static void count_needs(iso_plan *plan)
 static iso_status make(iso_plan *plan, const iso_plan_device *devices, uint32_t device_count,
                        iso_error *error)
 {
+    const iso_place_task task = {plan->graph, devices, device_count, &plan->options};
     uint32_t device = 0;
 
     ISO_TRY(allocate(plan, error));
-    ISO_TRY(iso_place_nodes(plan->graph, devices, device_count, &plan->options, plan->placements,
-                            &device, error));
+    ISO_TRY(iso_place_nodes(&task, plan->placements, &device, error));
     plan->device = devices[device];
     ISO_TRY(choose_outputs(plan, error));
     ISO_TRY(lay_out(plan, error));

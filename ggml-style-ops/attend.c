@@ -406,6 +406,8 @@ void iso_attend_cases(iso_case_sink *sink)
         {"ties", 2, 2, 64, 128, 1, 77, 8, 8, 2, false, ISO_FILL_TIES},
         {"cancel", 2, 2, 160, 128, 1, 77, 8, 8, 2, true, ISO_FILL_CANCEL},
         {"real", 1, 2, 512, 128, 1, 5000, 512, 512, 40, true, ISO_FILL_MILD},
+        {"real", 3, 3, 512, 128, 2, 254, 512, 500, 40, false, ISO_FILL_MILD},
+        {"real", 2, 1, 512, 128, 1, 90, 96, 41, 3, true, ISO_FILL_WIDE},
     };
     const attend_case live = {"live", 7, 2, 64, 128, 2, 127, 8, 7, 2, true, ISO_FILL_MILD};
     iso_case test;

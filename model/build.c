@@ -144,9 +144,9 @@ static iso_status builder_init(iso_builder *b, const iso_model_parts *parts,
                        .bucket = *bucket, .error = error, .status = ISO_OK};
     b->state_value = iso_alloc_zero(ISO_STATE_KIND_COUNT * parts->config->layer_count,
                                     sizeof *b->state_value, "builder");
-    if (b->state_value == NULL)
-        return iso_fail(error, ISO_NO_MEMORY, "out of memory building a graph");
-    b->status = iso_graph_create(&b->graph, error);
+    b->status = b->state_value == NULL
+                    ? iso_fail(error, ISO_NO_MEMORY, "out of memory building a graph")
+                    : iso_graph_create(&b->graph, error);
     return b->status;
 }
 

@@ -142,7 +142,7 @@ static iso_status place(loader *in, uint32_t id, const void *data, uint64_t byte
 static void find(const loader *in, const iso_weight_spec *spec, iso_store_tensor *tensor)
 {
     if (!iso_store_find(in->store, spec->name, tensor))
-        ISO_ASSERT(!"the store was checked against the configuration");
+        ISO_ASSERT(false && "the store was checked against the configuration");
 }
 
 static iso_status load_plain(loader *in, const iso_weight_spec *spec, iso_error *error)
@@ -292,7 +292,7 @@ static iso_status declare_arena(loader *in, const iso_weight_spec *spec, uint32_
             *id = in->directory->entry[i].id;
             return ISO_OK;
         }
-    ISO_ASSERT(!"expert 0 comes first");
+    ISO_ASSERT(false && "expert 0 comes first");
     return ISO_OK;
 }
 

@@ -135,7 +135,7 @@ static iso_status fetch(writer *w, uint32_t index, const char *part, const uint3
     snprintf(name, sizeof name, "layers.%d.engram.embed.%s",
              w->engine->config->engram_layers.at[index], part);
     if (!iso_weight_find(w->engine->weights, name, &id, &desc))
-        ISO_ASSERT(!"engram tables are loaded");
+        ISO_ASSERT(false && "engram tables are loaded");
     return iso_residency_rows(w->engine->residency, id, rows, w->rows * columns,
                               iso_ready_input(&w->plan->forward, input), w->error);
 }

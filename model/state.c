@@ -45,7 +45,7 @@ static int64_t row_elems(const iso_config *config, iso_state_kind kind)
 #include "model/state.def"
 #undef STATE
     default:
-        ISO_ASSERT(!"unknown state kind");
+        ISO_ASSERT(false && "unknown state kind");
         return 0;
     }
 }
@@ -72,7 +72,7 @@ uint64_t iso_state_row_bytes(const iso_config *config, iso_state_kind kind)
     uint64_t bytes = 0;
 
     if (!iso_dtype_bytes(row[kind].dtype, (uint64_t)row_elems(config, kind), &bytes))
-        ISO_ASSERT(!"state row is no whole number of blocks");
+        ISO_ASSERT(false && "state row is no whole number of blocks");
     return bytes;
 }
 

@@ -196,7 +196,7 @@ uint64_t iso_weight_spec_bytes(const iso_weight_spec *spec)
 
     if (!iso_mul_u64((uint64_t)spec->extent[0], (uint64_t)spec->extent[1], &elems)
         || !iso_dtype_bytes(spec->dtype, elems, &bytes))
-        ISO_ASSERT(!"weight spec overflows");
+        ISO_ASSERT(false && "weight spec overflows");
     return bytes;
 }
 

@@ -3,7 +3,6 @@
 #include "backends/cpu/cpu.h"
 
 #include "core/alloc.h"
-#include "core/threads.h"
 
 #include <string.h>
 
@@ -60,6 +59,13 @@ static iso_status list(const iso_backend_options *options, iso_device_info *info
     return ISO_OK;
 }
 
+static void release_device(iso_device *device)
+{
+    iso_team_destroy(&device->team);
+    iso_os_monitor_destroy(device->monitor);
+    iso_release(device, sizeof *device);
+}
+
 static iso_status open_device(const iso_backend_options *options, uint32_t index,
                               iso_device **device, iso_error *error)
 {
@@ -75,8 +81,9 @@ static iso_status open_device(const iso_backend_options *options, uint32_t index
     if (made == NULL)
         return iso_fail(error, ISO_NO_MEMORY, "cpu: out of memory");
     made->monitor = iso_os_monitor_create();
-    if (made->monitor == NULL) {
-        iso_release(made, sizeof *made);
+    made->team = iso_team_create(threads_of(options));
+    if (made->monitor == NULL || made->team == NULL) {
+        release_device(made);
         return iso_fail(error, ISO_NO_MEMORY, "cpu: out of memory");
     }
     made->self = made;
@@ -96,8 +103,7 @@ static void close_device(iso_device **device)
         return;
     iso_cpu_leaks(d, leaks, sizeof leaks);
     ISO_ASSERT_SAYS(d->objects == NULL, leaks);
-    iso_os_monitor_destroy(d->monitor);
-    iso_release(d, sizeof *d);
+    release_device(d);
     *device = NULL;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/backend.h"
 #include "core/os.h"
+#include "core/threads.h"
 
 enum { ISO_CPU_ALIGN = 64 };             /* of buffers that do not ask for more */
 
@@ -23,6 +24,7 @@ struct iso_device {
     bool is_reference_only;
     const char *probe_text;              /* first failing set; "" */
     iso_cpu_object *objects;
+    iso_team *team;
     /* Guards event values and errors: what other threads may touch. */
     iso_os_monitor *monitor;
 };

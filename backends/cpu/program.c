@@ -3,13 +3,17 @@
 #include "backends/cpu/kernels.h"
 
 #include "core/alloc.h"
-#include "core/threads.h"
 
 #include <string.h>
 
-/* References have no measured grain: so many pieces balance any number of cores a machine has, and
- * a step with fewer bytes than the limit ends before another thread would have woken up. */
-enum { REFERENCE_PIECES = 64, SERIAL_BYTES = 16384 };
+/* References have no measured grain: so many pieces balance any number of cores a machine has.
+ *
+ * Work is estimated as bytes of the operands times live rows: right for a matmul, too much for the
+ * rest. Below STEP_WORK_MIN (about 0.3 ms of one core) a step runs in one thread, and a launch
+ * whose other steps have less than TEAM_WORK_MIN together runs without helpers: they would gain
+ * little, and waiting for them costs milliseconds when other programs use the cores (a tiny model
+ * decoded 20 times slower on two such cores). */
+enum { REFERENCE_PIECES = 64, STEP_WORK_MIN = 1 << 19, TEAM_WORK_MIN = 1 << 22 };
 
 typedef struct cpu_step {
     iso_step_kind kind;
@@ -176,27 +180,60 @@ void iso_cpu_program_destroy(iso_program **program)
     *program = NULL;
 }
 
-/* Runs one operator over the rows that exist in this launch; returns the flags it raised. */
+/* Args of a step for this launch: live.count is the number of rows that exist. */
+static iso_live resolve_args(const iso_program *program, const cpu_step *step,
+                             unsigned char args[ISO_OP_ARGS_MAX])
+{
+    iso_live live;
+
+    memcpy(args, step->args, ISO_OP_ARGS_MAX);
+    memcpy(&live, args, sizeof live);
+    live.count = iso_live_resolve(live, (const uint32_t *)(const void *)program->block);
+    memcpy(args, &live, sizeof live);
+    return live;
+}
+
+static uint64_t work_of(const cpu_step *step, iso_live live)
+{
+    uint64_t work;
+
+    return iso_mul_u64(step->bytes, live.count, &work) ? work : UINT64_MAX;
+}
+
+/* Runs one operator; returns the flags it raised. */
 static uint32_t run_op(const iso_program *program, const cpu_step *step)
 {
     const uint32_t *block = (const uint32_t *)(const void *)program->block;
     _Alignas(8) unsigned char args[ISO_OP_ARGS_MAX];
+    const iso_live live = resolve_args(program, step, args);
+    const uint64_t units = step->op->units(args);
+    uint64_t grain = step->grain != 0 ? step->grain : units / REFERENCE_PIECES + 1;
     uint32_t flags = 0;
     const iso_tensors tensors = {step->at, block, &flags};
-    iso_live live;
-    uint64_t units, grain;
 
-    memcpy(args, step->args, sizeof args);
-    memcpy(&live, args, sizeof live);
-    live.count = iso_live_resolve(live, block);
-    memcpy(args, &live, sizeof live);
-    units = step->op->units(args);
-    grain = step->grain != 0 ? step->grain : units / REFERENCE_PIECES + 1;
-    if (step->bytes < SERIAL_BYTES && grain < units)
+    if (work_of(step, live) < STEP_WORK_MIN && grain < units)
         grain = units;
-    iso_threads_run(program->object.device->thread_count, units, grain, step->kernel, args,
-                    &tensors);
+    iso_team_run(program->object.device->team, units, grain, step->kernel, args, &tensors);
     return flags;
+}
+
+/* Whether helpers are worth it in this launch. */
+static bool needs_team(const iso_program *program)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < program->step_count && total < TEAM_WORK_MIN; i++) {
+        const cpu_step *step = &program->steps[i];
+        _Alignas(8) unsigned char args[ISO_OP_ARGS_MAX];
+        uint64_t work;
+
+        if (step->kind != ISO_STEP_OP)
+            continue;
+        work = work_of(step, resolve_args(program, step, args));
+        if (work >= STEP_WORK_MIN && !iso_add_u64(total, work, &total))
+            return true;
+    }
+    return total >= TEAM_WORK_MIN;
 }
 
 static void fill(const cpu_step *step)
@@ -237,9 +274,29 @@ static iso_status run_step(const iso_program *program, const cpu_step *step, iso
     }
 }
 
+typedef struct launch_work {
+    const iso_program *program;
+    iso_stream *stream;
+    uint64_t epoch;
+    iso_status status;
+    iso_error *error;
+} launch_work;
+
+static void run_steps(void *context)
+{
+    launch_work *work = context;
+    const iso_program *program = work->program;
+
+    for (uint32_t i = 0; i < program->step_count && work->status == ISO_OK; i++)
+        work->status = run_step(program, &program->steps[i], work->stream, work->epoch,
+                                work->error);
+}
+
 iso_status iso_cpu_launch(iso_program *program, iso_stream *stream, const iso_launch *launch,
                           iso_error *error)
 {
+    launch_work work = {program, stream, launch->epoch, ISO_OK, error};
+
     if (stream->object.device != program->object.device)
         return iso_fail(error, ISO_BAD_DEVICE, "cpu: stream of another device");
     if (launch->block_bytes != program->block_bytes)
@@ -248,7 +305,6 @@ iso_status iso_cpu_launch(iso_program *program, iso_stream *stream, const iso_la
                         (unsigned long long)program->block_bytes);
     if (program->block_bytes != 0)
         memcpy(program->block, launch->block, (size_t)program->block_bytes);
-    for (uint32_t i = 0; i < program->step_count; i++)
-        ISO_TRY(run_step(program, &program->steps[i], stream, launch->epoch, error));
-    return ISO_OK;
+    iso_team_enter(program->object.device->team, needs_team(program), run_steps, &work);
+    return work.status;
 }

@@ -48,7 +48,7 @@ void iso_tile_push(iso_tile_sum *sum, uint32_t chunk, const float sums[ISO_TILE_
 /* Adds the open segment; the result lies in sum->total. chunk_count >= 1. */
 void iso_tile_end(iso_tile_sum *sum, uint32_t chunk_count);
 
-/* Exact operands from packed values. `clean` drops what is below 2^-50 and raises the flag at 2^50. */
+/* Exact operands from packed values. `clean` drops what is below 2^-50 and flags 2^50 and more. */
 void iso_tile_e4m3(const uint8_t *code, uint32_t count, float *out);
 void iso_tile_bf16(const uint16_t *half, uint32_t count, float *out);
 /* Twice the value of e2m1 codes, two a byte: 0 1 2 3 4 6 8 12 with sign. count is even. */

@@ -2,8 +2,8 @@
  *
  * Per case: the reference runs once over all units (the oracle); then the reference and every row
  * of kernels.def that accepts the case run directly (whole, split into ranges, two poisons, both
- * ends of protected pages, flush-to-zero) and through the backend (recorded once, launched three
- * times, with 1 and with 2 threads), and the case before it runs again on the same buffers.
+ * ends of protected pages, flush-to-zero) and through the backend (recorded once; launched once
+ * with 1 thread, three times with 2), and the case before it runs again on the same buffers.
  * Always checked: flags, outputs, bytes past the live rows, inputs, guard zones.
  *
  *   isobit-test                            everything; exit code 0 when nothing failed

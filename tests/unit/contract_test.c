@@ -178,7 +178,8 @@ static iso_step affine_step(iso_device *on, float k, iso_buffer *out)
 {
     iso_op_call call = affine_call(k);
     iso_step step = {.kind = ISO_STEP_OP, .name = "affine", .op = &toy_affine, .tensor_count = 3,
-                     .present = {true, false, true}, .tensor = {{NULL, 64}, {0}, {out, 0}}};
+                     .present = {true, false, true}, .tensor = {{NULL, 64}, {0}, {out, 0}},
+                     .bytes = 1 << 30};              /* a hint: worth several threads */
     iso_support support;
 
     backend->query(on, &call, ISO_CLASS_EXACT, &support);

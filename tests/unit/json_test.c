@@ -82,7 +82,8 @@ static void text_writes_valid_strings(void **state)
 
     (void)state;
     iso_text_printf(&text, "[");
-    iso_text_json(&text, "q\"b\\n\n\t\x01 caf\xc3\xa9 \xf0\x9f\x98\x80 bad\xff\xc0\x80\xed\xa0\x80");
+    iso_text_json(&text, "q\"b\\n\n\t\x01 caf\xc3\xa9 \xf0\x9f\x98\x80 bad"
+                         "\xff\xc0\x80\xed\xa0\x80");
     iso_text_printf(&text, ",%d]", 12);
     assert_ok(iso_text_take(&text, &out, &error), error);
     assert_string_equal(

@@ -86,6 +86,72 @@ static void threads_allocate_nothing(void **state)
     assert_true(iso_threads_available() >= 1);
 }
 
+typedef struct team_work {
+    iso_team *team;
+    uint32_t seen[UNITS_MAX];
+    uint32_t flags;
+} team_work;
+
+/* Thousands of jobs, most of them so short that helpers come too late. */
+static void run_jobs(void *context)
+{
+    team_work *w = context;
+    void *at[1] = {w->seen};
+    const iso_tensors tensors = {at, NULL, &w->flags};
+
+    for (uint32_t i = 0; i < 3000; i++) {
+        const probe_args args = {1 + i % 7};
+
+        iso_team_run(w->team, i % 200, args.grain, count_units, &args, &tensors);
+    }
+}
+
+static void team_covers_every_unit_once(void **state)
+{
+    static team_work w;
+
+    (void)state;
+    for (uint32_t threads = 1; threads <= 5; threads++) {
+        w.team = iso_team_create(threads);
+        assert_non_null(w.team);
+        iso_alloc_seal();
+        for (uint32_t round = 0; round < 4; round++) {
+            memset(w.seen, 0, sizeof w.seen);
+            iso_team_enter(w.team, round % 4 != 3, run_jobs, &w);
+            for (uint32_t i = 0; i < UNITS_MAX; i++)     /* jobs of more than i units */
+                assert_int_equal(w.seen[i], i < 199 ? (199 - i) * 15 : 0);
+        }
+        iso_alloc_unseal();
+        assert_int_equal(w.flags, 0);
+        iso_team_destroy(&w.team);
+        assert_null(w.team);
+    }
+    iso_team_destroy(&w.team);
+}
+
+static void sleep_through(void *context)
+{
+    team_work *w = context;
+    const uint64_t begin = iso_os_clock_ns();
+
+    while (iso_os_clock_ns() - begin < 5000000)          /* helpers fall asleep */
+        ;
+    run_jobs(w);
+}
+
+static void team_wakes_sleepers(void **state)
+{
+    static team_work w;
+
+    (void)state;
+    w.team = iso_team_create(3);
+    assert_non_null(w.team);
+    iso_team_enter(w.team, true, sleep_through, &w);
+    assert_int_equal(w.seen[0], 199 * 15);
+    assert_int_equal(w.flags, 0);
+    iso_team_destroy(&w.team);
+}
+
 static void os_answers(void **state)
 {
     const uint64_t before = iso_os_clock_ns();
@@ -133,6 +199,8 @@ int main(void)
         cmocka_unit_test(threads_cover_every_unit_once),
         cmocka_unit_test(threads_restore_the_mode),
         cmocka_unit_test(threads_allocate_nothing),
+        cmocka_unit_test(team_covers_every_unit_once),
+        cmocka_unit_test(team_wakes_sleepers),
         cmocka_unit_test(os_answers),
         cmocka_unit_test(os_maps_files),
     };

@@ -2,7 +2,7 @@
  * scores have keys as lanes and values have channels as lanes, both by the tile of tile.h.
  *
  * Pass 1 keeps the scores of every block, pass 2 turns them into weights. A slot without a key has
- * a zero row and the weight +0: it adds +0 or -0 to sums that begin with +0, which changes no bit. */
+ * a zero row and the weight +0: what it adds to sums that begin with +0 changes no bit. */
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/tile.h"
 #include "ggml-style-ops/args.h"

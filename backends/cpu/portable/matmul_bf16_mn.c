@@ -1,4 +1,4 @@
-/* matmul_bf16, any number of rows, by tiles; products of bf16 values are exact (numerics 5, 6.2). */
+/* matmul_bf16, any number of rows, by tiles; products of bf16 values are exact (numerics 5). */
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/tile.h"
 #include "ggml-style-ops/args.h"
