@@ -17,10 +17,12 @@ uint32_t iso_dtype_block_elems(iso_dtype dtype);
 uint32_t iso_dtype_block_bytes(iso_dtype dtype);
 uint32_t iso_dtype_align(iso_dtype dtype);                /* bytes */
 
-/* Bytes of `count` elements; false if count is no multiple of the block or the product overflows. */
+/* Bytes of `count` elements; false if count is no multiple of the block or the product
+ * overflows. */
 bool iso_dtype_bytes(iso_dtype dtype, uint64_t count, uint64_t *bytes);
 
-/* The dtype of a safetensors tag such as "F8_E4M3", or NONE; and the tag of a dtype ("" if none). */
+/* The dtype of a safetensors tag such as "F8_E4M3", or NONE; and the tag of a dtype, "" if it has
+ * none. */
 iso_dtype iso_dtype_of_tag(const char *tag);
 const char *iso_dtype_tag(iso_dtype dtype);
 

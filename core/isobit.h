@@ -125,8 +125,8 @@ ISO_API void iso_model_get_info(const iso_model *model, iso_model_info *info);
 
 /* ---- progress ---- */
 
-/* Reports work done out of total; phase is "load", "prefill" or "verify". Returning false cancels: the call
- * in progress ends with ISO_CANCELLED and loses nothing that was committed. */
+/* Reports work done out of total; phase is "load", "prefill" or "verify". Returning false cancels:
+ * the call in progress ends with ISO_CANCELLED and loses nothing that was committed. */
 typedef bool iso_progress_fn(void *context, const char *phase, uint64_t done, uint64_t total);
 
 /* ---- checkpoints: inspect, verify, tiny ---- */
@@ -182,7 +182,7 @@ ISO_API ISO_CHECKED iso_status iso_tokenizer_encode(const iso_tokenizer *tokeniz
                                                     iso_error *error);
 
 /* Decodes ids to text (special tokens kept, invalid UTF-8 replaced by U+FFFD). *text is
- * NUL-terminated, owned by the caller (iso_free). ISO_BAD_INDEX for an id outside the vocabulary. */
+ * NUL-terminated, owned by the caller (iso_free). ISO_BAD_INDEX: an id outside the vocabulary. */
 ISO_API ISO_CHECKED iso_status iso_tokenizer_decode(const iso_tokenizer *tokenizer,
                                                     const int32_t *ids, size_t count, char **text,
                                                     size_t *text_bytes, iso_error *error);
@@ -217,7 +217,8 @@ typedef struct iso_chat_options {
 
 /* Renders a JSON array of messages ({role, content, ...}) to prompt text and to token ids. Only
  * the protocol's own markers become control tokens: text inside messages that looks like one stays
- * ordinary text in the ids. *text and *ids are owned by the caller (iso_free); either may be NULL. */
+ * ordinary text in the ids. *text and *ids are owned by the caller (iso_free); either may be
+ * NULL. */
 ISO_API ISO_CHECKED iso_status iso_chat_render(const iso_tokenizer *tokenizer,
                                                const char *messages_json, size_t json_bytes,
                                                const iso_chat_options *options, char **text,

@@ -1,11 +1,10 @@
 #include "core/json.h"
 
-#include "core/check.h"
+#include "core/alloc.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A document is jansson's root; values are jansson's values. The casts live in this file only. */
@@ -28,36 +27,37 @@ iso_status iso_json_parse(const char *text, size_t bytes, const char *what, iso_
     return ISO_OK;
 }
 
+/* Twice the memory with the same contents, or NULL with the old memory freed. */
+static char *grow(char *buffer, size_t used, size_t *capacity)
+{
+    char *larger = iso_alloc_public(*capacity * 2);
+
+    if (larger != NULL)
+        memcpy(larger, buffer, used);
+    iso_free(buffer);
+    *capacity *= 2;
+    return larger;
+}
+
 static iso_status read_all(FILE *file, const char *path, size_t bytes_max, char **text,
                            size_t *bytes, iso_error *error)
 {
-    size_t used = 0, capacity = 1 << 16;
-    char *buffer = malloc(capacity);
+    size_t used = 0, capacity = 1 << 16, got = 1;
+    char *buffer = iso_alloc_public(capacity);
 
-    while (buffer != NULL) {
-        const size_t got = fread(buffer + used, 1, capacity - used, file);
-        char *larger;
-
+    while (buffer != NULL && got != 0 && used <= bytes_max) {
+        if (used == capacity)
+            buffer = grow(buffer, used, &capacity);
+        got = buffer != NULL ? fread(buffer + used, 1, capacity - used, file) : 0;
         used += got;
-        if (used > bytes_max) {
-            free(buffer);
-            return iso_fail(error, ISO_LIMIT, "%s: longer than %zu bytes", path, bytes_max);
-        }
-        if (got == 0)
-            break;
-        if (used < capacity)
-            continue;
-        larger = realloc(buffer, capacity * 2);
-        if (larger == NULL)
-            free(buffer);
-        buffer = larger;
-        capacity *= 2;
     }
     if (buffer == NULL)
         return iso_fail(error, ISO_NO_MEMORY, "%s: out of memory", path);
-    if (ferror(file)) {
-        free(buffer);
-        return iso_fail(error, ISO_IO, "%s: %s", path, strerror(errno));
+    if (used > bytes_max || ferror(file)) {
+        iso_free(buffer);
+        return used > bytes_max
+                   ? iso_fail(error, ISO_LIMIT, "%s: longer than %zu bytes", path, bytes_max)
+                   : iso_fail(error, ISO_IO, "%s: %s", path, strerror(errno));
     }
     *text = buffer;
     *bytes = used;
@@ -87,7 +87,7 @@ iso_status iso_json_read(const char *path, size_t bytes_max, iso_json_doc **doc,
     {
         const iso_status status = iso_json_parse(text, bytes, path, doc, error);
 
-        free(text);
+        iso_free(text);
         return status;
     }
 }

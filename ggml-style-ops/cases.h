@@ -41,7 +41,7 @@ struct iso_case {
     char name[48];               /* unique within the operator; [a-z0-9_] */
     iso_op_call call;            /* op, in, params; out is inferred by the harness */
     iso_case_input input[ISO_OP_INPUTS_MAX];
-    uint32_t live;               /* value of argument-block word 0 (descriptors with live_scalar 1) */
+    uint32_t live;               /* argument-block word 0, for descriptors with live_scalar 1 */
     uint32_t flags_expected;     /* iso_flags; nonzero: outputs are not compared */
     iso_case_make_fn *make;      /* or NULL */
 };

@@ -7,7 +7,7 @@
 typedef struct iso_none_params { uint32_t unused; } iso_none_params;
 typedef struct iso_stream_params { uint32_t streams; } iso_stream_params;
 typedef struct iso_fill_row_params { uint32_t count; float value[8]; } iso_fill_row_params;
-typedef struct iso_quant_params { uint32_t group; } iso_quant_params;       /* elements: 32, 64, 128 */
+typedef struct iso_quant_params { uint32_t group; } iso_quant_params;       /* 32, 64, 128 */
 typedef struct iso_norm_params { float eps; } iso_norm_params;
 typedef struct iso_rope_params { uint32_t inverse; } iso_rope_params;       /* 0, 1 */
 typedef struct iso_tile_params {

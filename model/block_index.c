@@ -1,5 +1,5 @@
 /* block_index: which compressed entries a query attends to (model-v41.md 4.13, 4.14). The keys are
- * the owner's own (ruling D1); the candidate source's blocks restrict the index sources after it. */
+ * the owner's own (ruling D1); the candidate source's blocks restrict the index sources behind. */
 #include "model/blocks.h"
 
 #include "ggml-style-ops/inv_sqrt.h"

@@ -17,6 +17,12 @@ typedef struct reader {
     iso_error *error;
 } reader;
 
+/* One row of config.def. */
+typedef struct key {
+    bool required;
+    const char *nested, *flat;
+} key;
+
 /* Follows "a.b.c" from the root; NULL if a part is absent. */
 static const iso_json *follow(const iso_json *value, const char *path)
 {
@@ -35,16 +41,15 @@ static const iso_json *follow(const iso_json *value, const char *path)
     return value;
 }
 
-static const iso_json *look_up(const reader *in, const char *nested, const char *flat,
-                               const char **key)
+static const iso_json *look_up(const reader *in, const key *row, const char **name)
 {
-    *key = in->is_nested ? nested : flat;
-    return follow(in->root, *key);
+    *name = in->is_nested ? row->nested : row->flat;
+    return follow(in->root, *name);
 }
 
-static iso_status missing(const reader *in, const char *key)
+static iso_status missing(const reader *in, const char *name)
 {
-    return iso_fail(in->error, ISO_BAD_CONFIG, "%s: key %s is missing", in->what, key);
+    return iso_fail(in->error, ISO_BAD_CONFIG, "%s: key %s is missing", in->what, name);
 }
 
 static bool is_absent(const iso_json *value)
@@ -52,112 +57,119 @@ static bool is_absent(const iso_json *value)
     return value == NULL || iso_json_type_of(value) == ISO_JSON_NULL;
 }
 
-static iso_status read_int(const reader *in, bool required, const char *nested, const char *flat,
-                           int64_t low, int64_t high, int64_t fallback, int64_t *out)
+static iso_status wrong_type(const reader *in, const char *name, const iso_json *value,
+                             const char *expected)
 {
-    const char *key;
-    const iso_json *value = look_up(in, nested, flat, &key);
+    return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is %s, expected %s", in->what, name,
+                    iso_json_type_name(iso_json_type_of(value)), expected);
+}
+
+typedef struct int_range {
+    int64_t low, high, fallback;
+} int_range;
+
+static iso_status read_int(const reader *in, key row, int_range range, int64_t *out)
+{
+    const char *name;
+    const iso_json *value = look_up(in, &row, &name);
 
     if (is_absent(value)) {
-        if (required)
-            return missing(in, key);
-        *out = fallback;
+        if (row.required)
+            return missing(in, name);
+        *out = range.fallback;
         return ISO_OK;
     }
     if (!iso_json_int(value, out))
-        return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is %s, expected an integer", in->what,
-                        key, iso_json_type_name(iso_json_type_of(value)));
-    if (*out < low || *out > high)
+        return wrong_type(in, name, value, "an integer");
+    if (*out < range.low || *out > range.high)
         return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is %lld, expected %lld to %lld",
-                        in->what, key, (long long)*out, (long long)low, (long long)high);
+                        in->what, name, (long long)*out, (long long)range.low,
+                        (long long)range.high);
     return ISO_OK;
 }
 
-static iso_status read_u32(const reader *in, bool required, const char *nested, const char *flat,
-                           int64_t low, int64_t high, int64_t fallback, uint32_t *out)
+static iso_status read_u32(const reader *in, key row, int_range range, uint32_t *out)
 {
     int64_t value = 0;
 
-    ISO_TRY(read_int(in, required, nested, flat, low, high, fallback, &value));
+    ISO_TRY(read_int(in, row, range, &value));
     *out = (uint32_t)value;
     return ISO_OK;
 }
 
-static iso_status read_i32(const reader *in, bool required, const char *nested, const char *flat,
-                           int64_t low, int64_t high, int64_t fallback, int32_t *out)
+static iso_status read_i32(const reader *in, key row, int_range range, int32_t *out)
 {
     int64_t value = 0;
 
-    ISO_TRY(read_int(in, required, nested, flat, low, high, fallback, &value));
+    ISO_TRY(read_int(in, row, range, &value));
     *out = (int32_t)value;
     return ISO_OK;
 }
 
-static iso_status read_real(const reader *in, bool required, const char *nested,
-                            const char *flat, double low, double high, double fallback,
-                            double *out)
+typedef struct real_range {
+    double low, high, fallback;
+} real_range;
+
+static iso_status read_real(const reader *in, key row, real_range range, double *out)
 {
-    const char *key;
-    const iso_json *value = look_up(in, nested, flat, &key);
+    const char *name;
+    const iso_json *value = look_up(in, &row, &name);
 
     if (is_absent(value)) {
-        if (required)
-            return missing(in, key);
-        *out = fallback;
+        if (row.required)
+            return missing(in, name);
+        *out = range.fallback;
         return ISO_OK;
     }
     if (!iso_json_number(value, out))
-        return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is %s, expected a number", in->what,
-                        key, iso_json_type_name(iso_json_type_of(value)));
-    if (!(*out >= low && *out <= high))
+        return wrong_type(in, name, value, "a number");
+    if (!(*out >= range.low && *out <= range.high))
         return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is %g, expected %g to %g", in->what,
-                        key, *out, low, high);
+                        name, *out, range.low, range.high);
     return ISO_OK;
 }
 
-static iso_status read_list(const reader *in, bool required, const char *nested,
-                            const char *flat, int64_t low, int64_t high, iso_config_list *out)
+static iso_status read_list(const reader *in, key row, int_range range, iso_config_list *out)
 {
-    const char *key;
-    const iso_json *value = look_up(in, nested, flat, &key);
+    const char *name;
+    const iso_json *value = look_up(in, &row, &name);
     const size_t count = iso_json_size(value);
 
     out->count = 0;
     if (is_absent(value))
-        return required ? missing(in, key) : ISO_OK;
+        return row.required ? missing(in, name) : ISO_OK;
     if (iso_json_type_of(value) != ISO_JSON_ARRAY)
-        return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is %s, expected an array", in->what,
-                        key, iso_json_type_name(iso_json_type_of(value)));
+        return wrong_type(in, name, value, "an array");
     if (count > ISO_CONFIG_LIST_MAX)
         return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s has %zu entries, expected at most %d",
-                        in->what, key, count, ISO_CONFIG_LIST_MAX);
+                        in->what, name, count, ISO_CONFIG_LIST_MAX);
     for (size_t i = 0; i < count; i++) {
         int64_t entry;
 
         if (!iso_json_int(iso_json_at(value, i), &entry))
             return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s[%zu] is no integer", in->what,
-                            key, i);
-        if (entry < low || entry > high)
-            return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s[%zu] is %lld, expected %lld to %lld",
-                            in->what, key, i, (long long)entry, (long long)low, (long long)high);
+                            name, i);
+        if (entry < range.low || entry > range.high)
+            return iso_fail(in->error, ISO_BAD_CONFIG,
+                            "%s: %s[%zu] is %lld, expected %lld to %lld", in->what, name, i,
+                            (long long)entry, (long long)range.low, (long long)range.high);
         out->at[i] = (int32_t)entry;
     }
     out->count = (uint32_t)count;
     return ISO_OK;
 }
 
-static iso_status read_word(const reader *in, bool required, const char *nested,
-                            const char *flat, const char *expected)
+static iso_status read_word(const reader *in, key row, const char *expected)
 {
-    const char *key, *text;
-    const iso_json *value = look_up(in, nested, flat, &key);
+    const char *name, *text;
+    const iso_json *value = look_up(in, &row, &name);
 
     if (is_absent(value))
-        return required ? missing(in, key) : ISO_OK;
+        return row.required ? missing(in, name) : ISO_OK;
     text = iso_json_string(value, NULL);
     if (text == NULL || strcmp(text, expected) != 0)
         return iso_fail(in->error, ISO_BAD_CONFIG, "%s: %s is \"%s\", expected \"%s\"", in->what,
-                        key, text == NULL ? iso_json_type_name(iso_json_type_of(value)) : text,
+                        name, text == NULL ? iso_json_type_name(iso_json_type_of(value)) : text,
                         expected);
     return ISO_OK;
 }
@@ -215,15 +227,18 @@ static iso_status read_all(const reader *in)
     iso_config *c = in->config;
 
 #define U32(member, required, nested, flat, low, high, fallback)                                  \
-    ISO_TRY(read_u32(in, required, nested, flat, low, high, fallback, &c->member));
+    ISO_TRY(read_u32(in, (key){required, nested, flat}, (int_range){low, high, fallback},         \
+                     &c->member));
 #define I32(member, required, nested, flat, low, high, fallback)                                  \
-    ISO_TRY(read_i32(in, required, nested, flat, low, high, fallback, &c->member));
+    ISO_TRY(read_i32(in, (key){required, nested, flat}, (int_range){low, high, fallback},         \
+                     &c->member));
 #define REAL(member, required, nested, flat, low, high, fallback)                                 \
-    ISO_TRY(read_real(in, required, nested, flat, low, high, fallback, &c->member));
+    ISO_TRY(read_real(in, (key){required, nested, flat}, (real_range){low, high, fallback},       \
+                      &c->member));
 #define LIST(member, required, nested, flat, low, high)                                           \
-    ISO_TRY(read_list(in, required, nested, flat, low, high, &c->member));
+    ISO_TRY(read_list(in, (key){required, nested, flat}, (int_range){low, high, 0}, &c->member));
 #define WORD(required, nested, flat, expected)                                                    \
-    ISO_TRY(read_word(in, required, nested, flat, expected));
+    ISO_TRY(read_word(in, (key){required, nested, flat}, expected));
 #include "model/config.def"
 #undef U32
 #undef I32

@@ -2,10 +2,10 @@
  * descriptor and its id in the residency manager; and the loading of their bytes from a store.
  *
  * Trunk weights keep their tensor names. The routed experts of a layer become arenas
- * "layers.N.ffn.experts.w1.weight" e2m1 [E,F,D] and ".scale" ue8m0, with "layers.N.ffn.experts.slot"
- * i32 [E]. Derived constants (rotary frequencies, Engram multipliers, primes, offsets) are weights
- * too. Values are checked and cleaned on the way in (numerics 2.8). Weights of draft stages and of
- * the vision tower are not loaded: nothing uses them yet. */
+ * "layers.N.ffn.experts.w1.weight" e2m1 [E,F,D] and ".scale" ue8m0, with a slot table
+ * "layers.N.ffn.experts.slot" i32 [E]. Derived constants (rotary frequencies, Engram multipliers,
+ * primes, offsets) are weights too. Values are checked and cleaned on the way in (numerics 2.8).
+ * Weights of draft stages and of the vision tower are not loaded: nothing uses them yet. */
 #ifndef ISO_MODEL_LOAD_H
 #define ISO_MODEL_LOAD_H
 

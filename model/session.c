@@ -280,8 +280,8 @@ iso_status iso_session_rollback(iso_session *session, const iso_mark *mark, iso_
     if (mark->session != session)
         return iso_fail(error, ISO_BAD_ARGUMENT, "the mark belongs to another session");
     if (!mark->is_valid)
-        return iso_fail(error, ISO_STALE, "the session has rolled back before this mark (%u tokens)",
-                        mark->length);
+        return iso_fail(error, ISO_STALE,
+                        "the session has rolled back before this mark (%u tokens)", mark->length);
     each_part(session, load_part, &from);
     session->length = mark->length;
     session->pending = (iso_pending){0};

@@ -175,7 +175,8 @@ static iso_status take_all(iso_state *state, iso_device *device, iso_error *erro
     state->tensor_count = ISO_STATE_KIND_COUNT * config->layer_count;
     state->buffer = iso_alloc_zero(state->tensor_count, sizeof *state->buffer, "state");
     state->host = iso_alloc_zero(state->tensor_count, sizeof *state->host, "state");
-    if (state->buffer == NULL || state->host == NULL || !pool_init(&state->slots, state->spec.slots))
+    if (state->buffer == NULL || state->host == NULL
+        || !pool_init(&state->slots, state->spec.slots))
         return iso_fail(error, ISO_NO_MEMORY, "out of memory for the state tables");
     for (uint32_t ratio = 1; ratio <= ISO_RATIO_MAX; ratio++)
         if (iso_state_uses_ratio(config, ratio)

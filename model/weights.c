@@ -33,19 +33,30 @@ typedef struct walk {
     int32_t layer, draft, expert;
 } walk;
 
-static iso_status emit(const walk *w, const char *base, const char *suffix, iso_dtype dtype,
-                       uint32_t rank, int64_t e0, int64_t e1, iso_component component,
-                       iso_encoding encoding)
+/* Completes a spec (dtype, rank, extents, component and encoding are set) and visits it. */
+static iso_status emit(const walk *w, const char *base, const char *suffix, iso_weight_spec spec)
 {
-    iso_weight_spec spec = {
-        .dtype = dtype, .rank = rank, .extent = {e0, rank > 1 ? e1 : 1},
-        .component = w->draft >= 0 ? ISO_COMPONENT_DRAFT : component, .encoding = encoding,
-        .layer = w->layer, .draft = w->draft, .expert = w->expert,
-    };
     const int bytes = snprintf(spec.name, sizeof spec.name, "%s%s%s", w->prefix, base, suffix);
 
     ISO_ASSERT(bytes > 0 && bytes < (int)sizeof spec.name);
+    spec.layer = w->layer;
+    spec.draft = w->draft;
+    spec.expert = w->expert;
+    if (w->draft >= 0)
+        spec.component = ISO_COMPONENT_DRAFT;
+    if (spec.rank == 1)
+        spec.extent[1] = 1;
     return w->visit(w->context, &spec, w->error);
+}
+
+static iso_status emit_pair(const walk *w, const char *base, iso_weight_spec codes,
+                            iso_weight_spec scales)
+{
+    codes.rank = scales.rank = 2;
+    scales.dtype = ISO_DTYPE_UE8M0;
+    scales.component = codes.component;
+    ISO_TRY(emit(w, base, ".weight", codes));
+    return emit(w, base, ".scale", scales);
 }
 
 static iso_status emit_fp8(const walk *w, const char *base, int64_t rows, int64_t columns,
@@ -53,28 +64,42 @@ static iso_status emit_fp8(const walk *w, const char *base, int64_t rows, int64_
 {
     const int64_t tile = w->config->tile;
 
-    ISO_TRY(emit(w, base, ".weight", ISO_DTYPE_E4M3, 2, rows, columns, component,
-                 ISO_ENCODING_FP8_CODES));
-    return emit(w, base, ".scale", ISO_DTYPE_UE8M0, 2, (rows + tile - 1) / tile,
-                (columns + tile - 1) / tile, component, ISO_ENCODING_FP8_SCALES);
+    return emit_pair(w, base,
+                     (iso_weight_spec){.dtype = ISO_DTYPE_E4M3, .extent = {rows, columns},
+                                       .component = component,
+                                       .encoding = ISO_ENCODING_FP8_CODES},
+                     (iso_weight_spec){.extent = {(rows + tile - 1) / tile,
+                                                  (columns + tile - 1) / tile},
+                                       .encoding = ISO_ENCODING_FP8_SCALES});
 }
 
 static iso_status emit_fp4(const walk *w, const char *base, int64_t rows, int64_t columns,
                            iso_component component)
 {
-    ISO_TRY(emit(w, base, ".weight", ISO_DTYPE_I8, 2, rows, columns / 2, component,
-                 ISO_ENCODING_FP4_CODES));
-    return emit(w, base, ".scale", ISO_DTYPE_UE8M0, 2, rows, columns / 32, component,
-                ISO_ENCODING_FP4_SCALES);
+    return emit_pair(w, base,
+                     (iso_weight_spec){.dtype = ISO_DTYPE_I8, .extent = {rows, columns / 2},
+                                       .component = component,
+                                       .encoding = ISO_ENCODING_FP4_CODES},
+                     (iso_weight_spec){.extent = {rows, columns / 32},
+                                       .encoding = ISO_ENCODING_FP4_SCALES});
 }
 
 static iso_status emit_table(const walk *w, const char *base, int64_t rows, int64_t columns,
                              iso_component component)
 {
-    ISO_TRY(emit(w, base, ".weight", ISO_DTYPE_E4M3, 2, rows, columns, component,
-                 ISO_ENCODING_TABLE_CODES));
-    return emit(w, base, ".scale", ISO_DTYPE_UE8M0, 2, rows, columns / 32, component,
-                ISO_ENCODING_TABLE_SCALES);
+    return emit_pair(w, base,
+                     (iso_weight_spec){.dtype = ISO_DTYPE_E4M3, .extent = {rows, columns},
+                                       .component = component,
+                                       .encoding = ISO_ENCODING_TABLE_CODES},
+                     (iso_weight_spec){.extent = {rows, columns / 32},
+                                       .encoding = ISO_ENCODING_TABLE_SCALES});
+}
+
+static iso_weight_spec plain(iso_dtype dtype, uint32_t rank, int64_t e0, int64_t e1,
+                             iso_component component)
+{
+    return (iso_weight_spec){.dtype = dtype, .rank = rank, .extent = {e0, e1},
+                             .component = component, .encoding = ISO_ENCODING_PLAIN};
 }
 
 /* All rows of weights.def in one scope, with the dimensions they are written in. */
@@ -94,8 +119,8 @@ static iso_status emit_scope(const walk *w, scope wanted)
 
 #define PLAIN(scope, name, dtype, rank, e0, e1, component)                                        \
     if (wanted == SCOPE_##scope)                                                                  \
-        ISO_TRY(emit(w, name, "", ISO_DTYPE_##dtype, rank, e0, e1, ISO_COMPONENT_##component,     \
-                     ISO_ENCODING_PLAIN));
+        ISO_TRY(emit(w, name, "", plain(ISO_DTYPE_##dtype, rank, e0, e1,                          \
+                                        ISO_COMPONENT_##component)));
 #define FP8(scope, base, rows, columns, component)                                                \
     if (wanted == SCOPE_##scope)                                                                  \
         ISO_TRY(emit_fp8(w, base, rows, columns, ISO_COMPONENT_##component));

@@ -24,7 +24,7 @@ static iso_status ids_of_list(const char *list, int32_t **ids, size_t *count, is
         return ISO_NO_MEMORY;
     for (size_t i = 0; i < capacity; i++) {
         char *end;
-        const unsigned long id = strtoul(list, &end, 10);
+        const uint64_t id = strtoull(list, &end, 10);
 
         if (end == list || id > INT32_MAX || (*end != ',' && *end != '\0')) {
             free(made);
@@ -71,28 +71,32 @@ static char *messages(const char *system, const char *user, size_t user_bytes, s
     return fclose(out) == 0 ? json : NULL;
 }
 
-static iso_status ids_of_chat(const run_options *o, const iso_tokenizer *tokenizer,
-                              const char *text, size_t bytes, int32_t **ids, size_t *count,
-                              iso_error *error)
+typedef struct prompt_text {
+    const char *text;
+    size_t bytes;
+} prompt_text;
+
+static iso_status ids_of_chat(const run_options *o, const cli_model *model, prompt_text user,
+                              int32_t **ids, size_t *count, iso_error *error)
 {
     size_t json_bytes = 0;
-    char *json = messages(o->system, text, bytes, &json_bytes);
+    char *json = messages(o->system, user.text, user.bytes, &json_bytes);
     iso_status status;
 
     if (json == NULL)
         return ISO_NO_MEMORY;
-    status = iso_chat_render(tokenizer, json, json_bytes, &o->chat, NULL, ids, count, error);
+    status = iso_chat_render(model->tokenizer, json, json_bytes, &o->chat, NULL, ids, count, error);
     free(json);
     return status;
 }
 
 /* Plain text: the beginning-of-sentence token, then the text. */
-static iso_status ids_of_text(const cli_model *model, const char *text, size_t bytes,
-                              int32_t **ids, size_t *count, iso_error *error)
+static iso_status ids_of_text(const cli_model *model, prompt_text prompt, int32_t **ids,
+                              size_t *count, iso_error *error)
 {
     int32_t *encoded = NULL, *made;
     size_t encoded_count = 0;
-    const iso_status status = iso_tokenizer_encode(model->tokenizer, text, bytes,
+    const iso_status status = iso_tokenizer_encode(model->tokenizer, prompt.text, prompt.bytes,
                                                    ISO_ENCODE_PLAIN, &encoded, &encoded_count,
                                                    error);
 
@@ -114,6 +118,7 @@ iso_status run_prompt_ids(const run_options *o, const cli_model *model, int32_t 
 {
     char *text = NULL;
     size_t bytes = 0;
+    prompt_text prompt;
     iso_status status = ISO_OK;
 
     if (o->ids != NULL)
@@ -125,13 +130,13 @@ iso_status run_prompt_ids(const run_options *o, const cli_model *model, int32_t 
     } else {
         bytes = strlen(o->prompt);
     }
+    prompt = (prompt_text){text != NULL ? text : o->prompt, bytes};
     if (bytes == 0)
         status = bad_prompt(error, "the prompt is empty");
     else if (o->is_chat)
-        status = ids_of_chat(o, model->tokenizer, text != NULL ? text : o->prompt, bytes, ids,
-                             count, error);
+        status = ids_of_chat(o, model, prompt, ids, count, error);
     else
-        status = ids_of_text(model, text != NULL ? text : o->prompt, bytes, ids, count, error);
+        status = ids_of_text(model, prompt, ids, count, error);
     free(text);
     return status;
 }

@@ -18,12 +18,23 @@ struct iso_cpu_object {
     iso_cpu_object *next, **link;        /* of the device's list */
 };
 
+/* Where launches copy their argument block: one per size, shared by the programs of that size,
+ * because one launch runs at a time. A plan made step by step has a program per step. */
+typedef struct iso_cpu_block iso_cpu_block;
+struct iso_cpu_block {
+    unsigned char *data;
+    uint64_t bytes;
+    uint32_t program_count;
+    iso_cpu_block *next;
+};
+
 struct iso_device {
     iso_device *self;                    /* a device is an object of itself */
     uint32_t thread_count;
     bool is_reference_only;
     const char *probe_text;              /* first failing set; "" */
     iso_cpu_object *objects;
+    iso_cpu_block *blocks;
     iso_team *team;
     /* Guards event values and errors: what other threads may touch. */
     iso_os_monitor *monitor;

@@ -33,16 +33,50 @@ struct iso_program {
     iso_cpu_object object;
     cpu_step *steps;
     uint32_t step_count;
-    unsigned char *block;                /* the launch's copy */
-    uint64_t block_bytes;
+    iso_cpu_block *block;                /* the launch's copy */
 };
+
+static iso_cpu_block *take_block(iso_device *device, uint64_t bytes)
+{
+    iso_cpu_block *block;
+
+    for (block = device->blocks; block != NULL && block->bytes != bytes; block = block->next)
+        ;
+    if (block == NULL) {
+        block = iso_alloc_zero(1, sizeof *block, "cpu argument block");
+        if (block != NULL && bytes != 0 && bytes <= SIZE_MAX / 2)
+            block->data = iso_alloc((size_t)bytes, ISO_CPU_ALIGN, "cpu argument block");
+        if (block == NULL || (block->data == NULL && bytes != 0)) {
+            iso_release(block, sizeof *block);
+            return NULL;
+        }
+        block->bytes = bytes;
+        block->next = device->blocks;
+        device->blocks = block;
+    }
+    block->program_count++;
+    return block;
+}
+
+static void leave_block(iso_device *device, iso_cpu_block *block)
+{
+    iso_cpu_block **link = &device->blocks;
+
+    if (block == NULL || --block->program_count != 0)
+        return;
+    while (*link != block)
+        link = &(*link)->next;
+    *link = block->next;
+    iso_release(block->data, (size_t)block->bytes);
+    iso_release(block, sizeof *block);
+}
 
 /* Address of a slice; `bytes` of it must be there. */
 static iso_status resolve(const iso_program *program, const iso_step *step, uint32_t index,
                           uint64_t bytes, void **at, iso_error *error)
 {
     const iso_slice *slice = &step->tensor[index];
-    const uint64_t whole = slice->buffer == NULL ? program->block_bytes : slice->buffer->bytes;
+    const uint64_t whole = slice->buffer == NULL ? program->block->bytes : slice->buffer->bytes;
 
     if (slice->buffer != NULL && slice->buffer->object.device != program->object.device)
         return iso_fail(error, ISO_BAD_DEVICE, "step %s: operand %u is of another device",
@@ -52,7 +86,7 @@ static iso_status resolve(const iso_program *program, const iso_step *step, uint
                         "step %s: operand %u is [%llu, +%llu) of %llu bytes", step->name, index,
                         (unsigned long long)slice->offset, (unsigned long long)bytes,
                         (unsigned long long)whole);
-    *at = (slice->buffer == NULL ? program->block : slice->buffer->data) + slice->offset;
+    *at = (slice->buffer == NULL ? program->block->data : slice->buffer->data) + slice->offset;
     return ISO_OK;
 }
 
@@ -138,7 +172,7 @@ static iso_status record_step(const iso_program *program, const iso_step *step, 
 static void release_program(iso_program *program)
 {
     iso_release(program->steps, program->step_count * sizeof *program->steps);
-    iso_release(program->block, (size_t)program->block_bytes);
+    leave_block(program->object.device, program->block);
     iso_release(program, sizeof *program);
 }
 
@@ -152,11 +186,9 @@ iso_status iso_cpu_record(iso_device *device, const iso_step *steps, uint32_t co
         return iso_fail(error, ISO_NO_MEMORY, "cpu: out of memory for a program");
     made->object.device = device;
     made->step_count = count;
-    made->block_bytes = block_bytes;
     made->steps = iso_alloc_zero(count, sizeof *made->steps, "cpu steps");
-    if (block_bytes <= SIZE_MAX / 2)
-        made->block = iso_alloc((size_t)block_bytes, ISO_CPU_ALIGN, "cpu argument block");
-    if ((made->steps == NULL && count != 0) || (made->block == NULL && block_bytes != 0))
+    made->block = take_block(device, block_bytes);
+    if ((made->steps == NULL && count != 0) || made->block == NULL)
         status = iso_fail(error, ISO_NO_MEMORY, "cpu: out of memory for a program");
     for (uint32_t i = 0; i < count && status == ISO_OK; i++)
         status = record_step(made, &steps[i], &made->steps[i], error);
@@ -188,7 +220,7 @@ static iso_live resolve_args(const iso_program *program, const cpu_step *step,
 
     memcpy(args, step->args, ISO_OP_ARGS_MAX);
     memcpy(&live, args, sizeof live);
-    live.count = iso_live_resolve(live, (const uint32_t *)(const void *)program->block);
+    live.count = iso_live_resolve(live, (const uint32_t *)(const void *)program->block->data);
     memcpy(args, &live, sizeof live);
     return live;
 }
@@ -203,7 +235,7 @@ static uint64_t work_of(const cpu_step *step, iso_live live)
 /* Runs one operator; returns the flags it raised. */
 static uint32_t run_op(const iso_program *program, const cpu_step *step)
 {
-    const uint32_t *block = (const uint32_t *)(const void *)program->block;
+    const uint32_t *block = (const uint32_t *)(const void *)program->block->data;
     _Alignas(8) unsigned char args[ISO_OP_ARGS_MAX];
     const iso_live live = resolve_args(program, step, args);
     const uint64_t units = step->op->units(args);
@@ -299,12 +331,12 @@ iso_status iso_cpu_launch(iso_program *program, iso_stream *stream, const iso_la
 
     if (stream->object.device != program->object.device)
         return iso_fail(error, ISO_BAD_DEVICE, "cpu: stream of another device");
-    if (launch->block_bytes != program->block_bytes)
+    if (launch->block_bytes != program->block->bytes)
         return iso_fail(error, ISO_BAD_ARGUMENT, "cpu: argument block of %llu bytes, %llu expected",
                         (unsigned long long)launch->block_bytes,
-                        (unsigned long long)program->block_bytes);
-    if (program->block_bytes != 0)
-        memcpy(program->block, launch->block, (size_t)program->block_bytes);
+                        (unsigned long long)program->block->bytes);
+    if (program->block->bytes != 0)
+        memcpy(program->block->data, launch->block, (size_t)program->block->bytes);
     iso_team_enter(program->object.device->team, needs_team(program), run_steps, &work);
     return work.status;
 }

@@ -56,7 +56,8 @@ run=("$isobit" run -m "$model" --quiet)
 expect "prompt" "${run[@]}" -p "hello world" -n 6; cp "$work/out" "$work/a"
 expect "again" "${run[@]}" -p "hello world" -n 6; same "same text twice" "$work/out" "$work/a"
 printf 'hello world' >"$work/prompt"
-expect "file" "${run[@]}" --prompt-file "$work/prompt" -n 6; same "prompt file" "$work/out" "$work/a"
+expect "file" "${run[@]}" --prompt-file "$work/prompt" -n 6
+same "prompt file" "$work/out" "$work/a"
 "${run[@]}" -n 6 <"$work/prompt" >"$work/out"; same "stdin" "$work/out" "$work/a"
 expect "threads" "${run[@]}" -p "hello world" -n 6 --threads 1 --prefill-chunk 2 --poison
 same "threads, chunks, poison" "$work/out" "$work/a"

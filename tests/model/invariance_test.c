@@ -298,7 +298,8 @@ static void misuse_is_refused(void **state)
     assert_fails(iso_engine_step(tiny.engine, &item, 1, &error), ISO_BAD_INDEX, error, "-1");
     item.count = 0;
     assert_fails(iso_engine_step(tiny.engine, &item, 1, &error), ISO_BAD_ARGUMENT, error, "0 tok");
-    assert_fails(iso_session_prefill(session, prompt, 0, 0, &error), ISO_BAD_PROMPT, error, "no tok");
+    assert_fails(iso_session_prefill(session, prompt, 0, 0, &error), ISO_BAD_PROMPT, error,
+                 "no tok");
     assert_fails(iso_session_commit(session, 1, &error), ISO_BAD_ARGUMENT, error, "0 are pending");
     feed(session, prompt, 5, 5, logits);
     must(iso_session_mark(session, &early, &error), &error, "mark");

@@ -1,5 +1,5 @@
-/* support: a tiny model of a preset and seed, opened, for the model tests. The checkpoint is written
- * once into a folder below the current directory and shared by the tests of one program. */
+/* support: a tiny model of a preset and seed, opened, for the model tests. The checkpoint is
+ * written once into a folder below the current directory and shared by the tests of a program. */
 #ifndef ISO_TESTS_MODEL_SUPPORT_H
 #define ISO_TESTS_MODEL_SUPPORT_H
 
