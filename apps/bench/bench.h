@@ -4,7 +4,7 @@
 #define ISO_APPS_BENCH_H
 
 #include "core/backend.h"
-#include "ggml-style-ops/ops.h"
+#include "ggml-style-ops/cases.h"
 
 /* One operator at one shape. `weight` is the input whose copies are cycled, so that caches do not
  * help; its bytes are the bytes a run must read from memory. */
@@ -13,7 +13,8 @@ typedef struct bench_case {
     iso_op_call call;
     int32_t weight, weight_scale;        /* input indices; -1: none */
     uint32_t index_inputs;               /* bit i: input i holds ids, filled with 0, 1, 2, ... */
-    double operations;                   /* multiply-adds x 2 of one run */
+    double operations;                   /* multiply-adds x 2 of one run; 0: not counted */
+    const iso_case *source;              /* makes the inputs; NULL: plausible bytes */
 } bench_case;
 
 typedef struct bench_result {

@@ -28,7 +28,63 @@ static const shape shapes[] = {
     {"hc_collapse 5120, 64 rows", ISO_OP_ID_hc_collapse, 64, 5120, 0},
 };
 
-size_t bench_case_count(void) { return ISO_COUNT_OF(shapes); }
+/* Operators without weights are timed on a test case of their own, inputs included. */
+typedef struct named {
+    const char *name;
+    iso_op_id op;
+    const char *test;                    /* name of the case */
+    uint32_t heads;                      /* attend: query heads instead of the case's */
+} named;
+
+static const named nameds[] = {
+    {"attend 64 heads, 640 keys, 1 row", ISO_OP_ID_attend, "real_1x2x512_w128_b5000_s512", 64},
+    {"index_score 32 heads, 2 rows", ISO_OP_ID_index_score, "real_2x32x128_m2_b315_e160", 0},
+    {"topk_rows 512 of 4096, 2 rows", ISO_OP_ID_topk_rows, "real_2x4096_m1_b4090_k512", 0},
+    {"candidate_blocks 1024, 2 rows", ISO_OP_ID_candidate_blocks, "real_2x1024_m1_b1010_100x8", 0},
+    {"hc_split 97 rows", ISO_OP_ID_hc_split, "mild_97_i20", 0},
+    {"hc_expand 5120, 3 rows", ISO_OP_ID_hc_expand, "mild_3x5120", 0},
+    {"rope 64 heads of 512, 3 rows", ISO_OP_ID_rope, "mild_3x64x512_p32", 0},
+    {"quant_nvfp4 512, 3 rows", ISO_OP_ID_quant_nvfp4, "mild_3x512", 0},
+    {"dequant engram 6144, 3 rows", ISO_OP_ID_dequant, "mild_e4m3_3x6144_g32", 0},
+};
+
+size_t bench_case_count(void) { return ISO_COUNT_OF(shapes) + ISO_COUNT_OF(nameds); }
+
+typedef struct search {
+    const char *name;
+    iso_case found;
+    bool is_found;
+} search;
+
+static void compare(void *context, const iso_case *test)
+{
+    search *s = context;
+
+    if (strcmp(test->name, s->name) == 0) {
+        s->found = *test;
+        s->is_found = true;
+    }
+}
+
+/* The case stays valid until the next call. */
+static iso_status named_case(const named *row, bench_case *out, iso_error *error)
+{
+    static search s;
+    iso_case_sink sink = {compare, &s};
+    const iso_op *op = iso_op_get(row->op);
+
+    s = (search){.name = row->test};
+    op->cases(&sink);
+    if (!s.is_found)
+        return iso_fail(error, ISO_NOT_FOUND, "bench: %s has no case %s", op->name, row->test);
+    if (row->heads != 0) {
+        s.found.call.in[0].extent[1] = row->heads;
+        s.found.call.in[11].extent[0] = row->heads;
+    }
+    *out = (bench_case){.name = row->name, .call = s.found.call, .weight = -1,
+                        .weight_scale = -1, .source = &s.found};
+    return op->infer(&out->call, error);
+}
 
 static void set_params(bench_case *c, const void *params, size_t bytes)
 {
@@ -98,10 +154,12 @@ static void row_case(bench_case *c, const shape *s)
 
 iso_status bench_case_at(size_t index, bench_case *out, iso_error *error)
 {
-    const shape *s = &shapes[index];
+    const shape *s = &shapes[index < ISO_COUNT_OF(shapes) ? index : 0];
     bench_case c = {.name = s->name, .weight = -1, .weight_scale = -1,
                     .operations = 2.0 * s->rows * s->k * s->n};
 
+    if (index >= ISO_COUNT_OF(shapes))
+        return named_case(&nameds[index - ISO_COUNT_OF(shapes)], out, error);
     c.call.op = iso_op_get(s->op);
     switch (s->op) {
     case ISO_OP_ID_matmul_fp8:

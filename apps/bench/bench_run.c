@@ -92,6 +92,7 @@ typedef struct rig {
     uint32_t buffer_count;
     iso_program *program[COPIES_MAX];
     uint32_t copies;
+    void *input[ISO_OP_INPUTS_MAX];      /* host addresses of the first copy */
 } rig;
 
 /* Plausible contents: small codes, scales near 1, ids counting up. */
@@ -128,8 +129,12 @@ static iso_status take(rig *r, const bench_case *test, const iso_tensor_desc *de
     ISO_TRY(r->backend->buffer_create(r->device, &spec, &buffer, error));
     r->buffer[r->buffer_count++] = buffer;
     ISO_TRY(r->backend->buffer_map(buffer, &host, error));
-    if (input >= 0)
+    if (input >= 0 && test->source != NULL)
+        iso_case_fill_input(test->source, (uint32_t)input, host);
+    else if (input >= 0)
         fill(test, (uint32_t)input, host, spec.bytes);
+    if (input >= 0)
+        r->input[input] = host;
     *slice = (iso_slice){buffer, 0};
     return ISO_OK;
 }
@@ -148,6 +153,14 @@ static iso_status take_tensors(rig *r, const bench_case *test, iso_step *step, i
         step->present[at] = true;
         ISO_TRY(take(r, test, &test->call.out[i], -1, &step->tensor[at], error));
     }
+    if (op->flags & ISO_OP_SCRATCH) {
+        const iso_tensor_desc scratch = op->scratch(&test->call);
+
+        step->present[at] = true;
+        ISO_TRY(take(r, test, &scratch, -1, &step->tensor[at++], error));
+    }
+    if (test->source != NULL && test->source->make != NULL)
+        test->source->make(test->source, r->input);
     step->tensor_count = at;
     return ISO_OK;
 }
@@ -189,17 +202,26 @@ static iso_status measure(rig *r, const bench_options *options, bench_result *re
     return ISO_OK;
 }
 
+/* The weight and its scales, or all inputs of an operator without weights. */
+static uint64_t read_bytes(const bench_case *test)
+{
+    uint64_t bytes = 0;
+
+    for (int32_t i = 0; i < ISO_OP_INPUTS_MAX; i++)
+        if (test->weight < 0 || i == test->weight || i == test->weight_scale)
+            bytes += iso_desc_bytes(&test->call.in[i]);
+    return bytes;
+}
+
 static iso_status run(rig *r, const bench_options *options, const bench_case *test,
                       bench_result *result, iso_error *error)
 {
     const iso_backend_options backend = {options->thread_count, options->reference_only};
     iso_support support;
     iso_step step = {.kind = ISO_STEP_OP, .name = test->name, .op = test->call.op};
-    uint64_t bytes = iso_desc_bytes(&test->call.in[test->weight]);
+    const uint64_t bytes = read_bytes(test);
 
-    if (test->weight_scale >= 0)
-        bytes += iso_desc_bytes(&test->call.in[test->weight_scale]);
-    r->copies = (uint32_t)(options->cycle_bytes / bytes) + 1;
+    r->copies = test->weight < 0 ? 1 : (uint32_t)(options->cycle_bytes / bytes) + 1;
     r->copies = r->copies > COPIES_MAX ? COPIES_MAX : r->copies;
     ISO_TRY(iso_backend_open_device("cpu", &backend, &r->backend, &r->device, error));
     ISO_TRY(r->backend->stream_create(r->device, ISO_STREAM_COMPUTE, &r->stream, error));
