@@ -304,7 +304,8 @@ ISO_API ISO_CHECKED iso_status iso_session_commit(iso_session *session, uint32_t
                                                   iso_error *error);
 
 /* Appends tokens in chunks of at most `chunk` rows (0: step_tokens_max) and commits them; logits
- * of the last token are then available. The bits do not depend on `chunk`. */
+ * of the last token are then available. The bits do not depend on `chunk`. Progress is reported
+ * after each chunk when there is more than one. */
 ISO_API ISO_CHECKED iso_status iso_session_prefill(iso_session *session, const int32_t *ids,
                                                    size_t count, uint32_t chunk,
                                                    iso_error *error);

@@ -169,7 +169,7 @@ iso_status iso_session_prefill(iso_session *session, const int32_t *ids, size_t 
         ISO_TRY(iso_engine_step(engine, &item, 1, error));
         ISO_TRY(iso_session_commit(session, rows, error));
         done += rows;
-        if (engine->options.progress != NULL
+        if (engine->options.progress != NULL && count > chunk
             && !engine->options.progress(engine->options.progress_context, "prefill", done, count))
             return iso_fail(error, ISO_CANCELLED, "prefill was cancelled after %zu of %zu tokens",
                             done, count);
