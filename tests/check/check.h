@@ -63,7 +63,8 @@ typedef struct check_run {
     const char *op, *device, *kernel, *test, *variant;   /* kernel: "reference", "m1/portable" */
 } check_run;
 extern check_run check_now;
-/* Reports a crash as a failure with its replay line and ends the process with status 3. */
+/* Reports a crash, or an alarm, as a failure with its replay line and ends the process with status
+ * 3. */
 void check_catch_crashes(void);
 
 /* ---- verification ---- */

@@ -52,9 +52,9 @@ static void compare_line(golden *g, const line *made)
             g->lines[i].is_seen = true;
             if (strcmp(g->lines[i].hash, made->hash) == 0)
                 return;
-            printf("FAIL %s: %s, golden %s; replay: isobit-test --golden %s --op %s --case %s\n",
-                   made->name, made->hash, g->lines[i].hash, g->options->golden, check_now.op,
-                   check_now.test);
+            printf("FAIL %s: %s, golden %s; replay: isobit-test --golden-only %s --op %s "
+                   "--case %s\n", made->name, made->hash, g->lines[i].hash, g->options->golden,
+                   check_now.op, check_now.test);
             g->failures++;
             return;
         }

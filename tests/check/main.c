@@ -12,7 +12,8 @@
  *   isobit-test --replay OP/cpu/KERNEL/CASE    one failure again, as its line says, with details:
  *                                          isobit-test --replay rms_norm/cpu/reference/tiny_5x512
  *                                          isobit-test --replay matmul_fp8/cpu/m1/portable/equal_..
- *   isobit-test --golden FILE              compare the oracle's hashes with the golden table
+ *   isobit-test --golden FILE              everything, and the oracle's hashes against the table
+ *   isobit-test --golden-only FILE         the hashes alone: another compiler, another level
  *   isobit-test --golden-write FILE        write it: only with a new contract version (numerics 21)
  *   isobit-test --self-check               plants faults and proves that each is reported
  *
@@ -28,6 +29,13 @@ static int run_self_check(const check_options *options)
     return check_self();
 }
 
+static int run_suite_and_golden(const check_options *options)
+{
+    const int suite = check_suite(options), golden = check_golden_compare(options);
+
+    return suite != 0 || golden != 0;
+}
+
 static const struct {
     const char *name;
     program_fn *program;
@@ -36,7 +44,8 @@ static const struct {
     {"--list", check_list_all, false},
     {"--count-only", check_counts, false},
     {"--self-check", run_self_check, false},
-    {"--golden", check_golden_compare, true},
+    {"--golden", run_suite_and_golden, true},
+    {"--golden-only", check_golden_compare, true},
     {"--golden-write", check_golden_write, true},
 };
 
@@ -85,7 +94,7 @@ static int usage(const char *word)
 {
     printf("isobit-test: cannot use \"%s\"; options: --op NAME --case NAME --kernel NAME "
            "--device TEXT --threads N --list --count-only --replay OP/DEVICE/KERNEL/CASE "
-           "--golden FILE --golden-write FILE --self-check\n", word);
+           "--golden FILE --golden-only FILE --golden-write FILE --self-check\n", word);
     return 2;
 }
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { REPORT_BYTES = 4096 };
+enum { REPORT_BYTES = 4096, PLANT_SECONDS = 60 };
 
 /* The subject under test, for plants; set in the child. */
 static const check_subject *planted;
@@ -160,6 +160,15 @@ static void write_past_scratch(const void *args, const iso_tensors *t, iso_range
     ((unsigned char *)t->at[scratch])[planted->operand[scratch].bytes] = 0;
 }
 
+static void never_end(const void *args, const iso_tensors *t, iso_range units)
+{
+    (void)args;
+    (void)t;
+    (void)units;
+    for (;;)
+        pause();
+}
+
 /* Row 0 of the pool belongs to nobody in the case. */
 static void change_other_state(const void *args, const iso_tensors *t, iso_range units)
 {
@@ -200,6 +209,7 @@ static const plant plants[] = {
     {"depend_on_flush", depend_on_flush, MOE, false, "flush to zero: output 0 [0]"},
     {"write_past_scratch", write_past_scratch, SAMPLE, false, "access outside an operand"},
     {"change_other_state", change_other_state, APPEND, false, "state [0]"},
+    {"never_end", never_end, MOE, false, "whole: does not end"},
     {"device_write_past", write_past_margin, MOE, true, "guard zone behind operand 2"},
     {"device_write_before", write_before, MOE, true, "guard zone before operand 2"},
     {"device_write_past_live", write_past_live, MOE, true, "written past its 132 live bytes"},
@@ -257,6 +267,7 @@ static int run_plant(const plant *p)
     }
     planted = &subject;
     planted_reference = op->reference;
+    alarm(p->kernel == never_end ? 1 : PLANT_SECONDS);
     is_right = p->on_device ? run_on_device(&subject, p->kernel, text)
                             : check_direct(&subject, p->kernel, &comparisons, text);
     printf("%s: %s\n", check_now.variant, text);

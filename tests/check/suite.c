@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 enum { DEVICES_MAX = 2, KERNELS_MAX = 64, FAILURES_SHOWN = 40 };
+enum { CASE_SECONDS = 300 };         /* a case that takes longer hangs: sanitizers need less */
 
 typedef struct suite {
     const check_options *options;
@@ -42,25 +43,40 @@ static void report_failure(suite *s, const char *reason)
     fflush(stdout);
 }
 
+static const char *crash_name(int number)
+{
+    switch (number) {
+    case SIGABRT:
+        return "abort";
+    case SIGALRM:
+        return "does not end";
+    case SIGFPE:
+        return "bad integer division";
+    case SIGILL:
+        return "illegal instruction";
+    default:
+        return "access outside an operand";
+    }
+}
+
 static void on_crash(int number, siginfo_t *info, void *context)
 {
     char place[CHECK_TEXT] = "", replay[CHECK_TEXT];
 
     (void)context;
-    if (number != SIGABRT)
+    if (number == SIGSEGV || number == SIGBUS)
         check_where(info->si_addr, place);
     replay_line(replay);
     printf("FAIL %s/%s/%s/%s: %s: %s%s%s; replay: %s\n", check_now.op, check_now.device,
            check_now.kernel, check_now.test, check_now.variant,
-           number == SIGABRT ? "abort" : number == SIGFPE ? "SIGFPE" : "access outside an operand",
-           place[0] != '\0' ? ": " : "", place, replay);
+           crash_name(number), place[0] != '\0' ? ": " : "", place, replay);
     fflush(stdout);
     _exit(3);
 }
 
 void check_catch_crashes(void)
 {
-    static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
     struct sigaction action = {0};
 
     action.sa_sigaction = on_crash;
@@ -196,6 +212,7 @@ static void run_case(suite *s, const iso_case *test)
     check_now = (check_run){test->call.op->name, s->options->device, "reference", test->name,
                             "prepare"};
     s->cases++;
+    alarm(CASE_SECONDS);
     if (!check_subject_init(&subject, test, text)) {
         report_failure(s, text);
         check_subject_deinit(&subject);
@@ -293,6 +310,7 @@ int check_suite(const check_options *options)
     } else {
         s.failures++;
     }
+    alarm(0);
     for (uint32_t i = 0; i < DEVICES_MAX; i++)
         check_device_close(&s.device[i]);
     if (s.cases == 0 && s.failures == 0) {
