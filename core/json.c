@@ -27,10 +27,10 @@ iso_status iso_json_parse(const char *text, size_t bytes, const char *what, iso_
     return ISO_OK;
 }
 
-/* Twice the memory with the same contents, or NULL with the old memory freed. */
+/* Twice the memory (and one byte) with the same contents, or NULL with the old memory freed. */
 static char *grow(char *buffer, size_t used, size_t *capacity)
 {
-    char *larger = iso_alloc_public(*capacity * 2);
+    char *larger = iso_alloc_public(*capacity * 2 + 1);
 
     if (larger != NULL)
         memcpy(larger, buffer, used);
@@ -43,7 +43,7 @@ static iso_status read_all(FILE *file, const char *path, size_t bytes_max, char 
                            size_t *bytes, iso_error *error)
 {
     size_t used = 0, capacity = 1 << 16, got = 1;
-    char *buffer = iso_alloc_public(capacity);
+    char *buffer = iso_alloc_public(capacity + 1);
 
     while (buffer != NULL && got != 0 && used <= bytes_max) {
         if (used == capacity)
@@ -59,6 +59,7 @@ static iso_status read_all(FILE *file, const char *path, size_t bytes_max, char 
                    ? iso_fail(error, ISO_LIMIT, "%s: longer than %zu bytes", path, bytes_max)
                    : iso_fail(error, ISO_IO, "%s: %s", path, strerror(errno));
     }
+    buffer[used] = '\0';
     *text = buffer;
     *bytes = used;
     return ISO_OK;

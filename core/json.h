@@ -20,7 +20,8 @@ typedef enum iso_json_type {
  * e.g. a file name. ISO_BAD_JSON: "what: line 3 column 9: duplicate object key near ...". */
 iso_status iso_json_parse(const char *text, size_t bytes, const char *what, iso_json_doc **doc,
                           iso_error *error);
-/* Reads a file of at most bytes_max bytes; *text from malloc, freed with iso_free. */
+/* Reads a file of at most bytes_max bytes; *text is NUL-terminated behind them, and freed with
+ * iso_free. */
 iso_status iso_json_read_text(const char *path, size_t bytes_max, char **text, size_t *bytes,
                               iso_error *error);
 /* Reads a file of at most bytes_max bytes and parses it. ISO_NOT_FOUND, ISO_IO, ISO_LIMIT. */
