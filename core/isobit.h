@@ -245,6 +245,7 @@ typedef struct iso_engine_options {
     const int32_t *token_map;        /* Engram: vocab_size compressed ids; copied */
     uint32_t token_map_keys;         /* distinct keys of the map */
     bool poison;                     /* fill workspace with a NaN pattern before each step */
+    bool reference_only;             /* no kernel but the references: slow, the same bits */
     iso_progress_fn *progress;
     void *progress_context;
     iso_trace_fn *trace;

@@ -61,6 +61,8 @@ same "prompt file" "$work/out" "$work/a"
 "${run[@]}" -n 6 <"$work/prompt" >"$work/out"; same "stdin" "$work/out" "$work/a"
 expect "threads" "${run[@]}" -p "hello world" -n 6 --threads 1 --prefill-chunk 2 --poison
 same "threads, chunks, poison" "$work/out" "$work/a"
+expect "references" "${run[@]}" -p "hello world" -n 6 --reference
+same "references" "$work/out" "$work/a"
 for n in 1 2; do
   expect "logits" "${run[@]}" -p "hello" -n 5 --logits "$work/l$n" --temperature 0.8 --top-k 40 \
     --top-p 0.95 --min-p 0.01 --seed 5 --prefill-chunk $n

@@ -1,4 +1,5 @@
-/* invariance_test: bits do not depend on chunking, threads, batch, paging, poison or history.
+/* invariance_test: bits do not depend on chunking, threads, batch, paging, kernels, poison or
+ * history. usage: invariance_test PRESET.
  *
  * Every comparison is memcmp on logits of all rows and equality of the canonical state hash. Work
  * memory is poisoned with NaN patterns before every step of every run. */
@@ -15,6 +16,7 @@ typedef struct result {
     uint64_t hash[2];
 } result;
 
+static const char *preset;
 static tiny_model tiny;
 static int32_t prompt[PROMPT];
 static result whole;
@@ -74,7 +76,7 @@ static int setup(void **state)
     const iso_engine_options options = base_options();
 
     (void)state;
-    tiny_open(&tiny, "v41", 1, &options);
+    tiny_open(&tiny, preset, 1, &options);
     vocab = tiny.model->config.vocab_size;
     random_ids(&tiny, 0, prompt, PROMPT);
     whole = run(tiny.engine, prompt, PROMPT, PROMPT);
@@ -102,6 +104,25 @@ static void chunks_do_not_matter(void **state)
         assert_same(&whole, &r, PROMPT, what);
         free(r.logits);
     }
+}
+
+/* Every operator by its reference, on a prompt that the slow references manage. */
+static void kernels_do_not_matter(void **state)
+{
+    enum { ROWS = 70 };
+    iso_engine_options options = base_options();
+    iso_engine *engine;
+    result r, kernels = run(tiny.engine, prompt, ROWS, ROWS);
+
+    (void)state;
+    options.reference_only = true;
+    engine = tiny_engine(&tiny, &options);
+    r = run(engine, prompt, ROWS, 33);
+    assert_same(&kernels, &r, ROWS, "references");
+    assert_memory_equal(kernels.logits, whole.logits, ROWS * vocab * sizeof(float));
+    free(r.logits);
+    free(kernels.logits);
+    iso_engine_destroy(&engine);
 }
 
 static void engines_do_not_matter(void **state)
@@ -345,12 +366,13 @@ static void context_end_is_an_error_that_loses_nothing(void **state)
     free(logits);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(context_end_is_an_error_that_loses_nothing),
         cmocka_unit_test(chunks_do_not_matter),
+        cmocka_unit_test(kernels_do_not_matter),
         cmocka_unit_test(engines_do_not_matter),
         cmocka_unit_test(a_row_alone_equals_the_row_in_a_batch),
         cmocka_unit_test(partial_commit_equals_serial_steps),
@@ -358,5 +380,10 @@ int main(void)
         cmocka_unit_test(rollback_leaves_other_sequences_alone),
     };
 
+    if (argc != 2) {
+        fprintf(stderr, "usage: invariance_test PRESET\n");
+        return 2;
+    }
+    preset = argv[1];
     return cmocka_run_group_tests_name("invariance", tests, setup, teardown);
 }
