@@ -174,11 +174,16 @@ ISO_API uint32_t iso_tokenizer_vocab_size(const iso_tokenizer *tokenizer);
 /* Id of an added token by its exact text, or -1. */
 ISO_API int32_t iso_tokenizer_find(const iso_tokenizer *tokenizer, const char *text);
 
-/* Encodes text_bytes bytes. Invalid UTF-8 is replaced by U+FFFD per maximal invalid part.
- * *ids is allocated and owned by the caller (iso_free); *count may be 0. */
+/* Token ids: `ids` is owned by the caller (iso_free) and may be NULL when count is 0. */
+typedef struct iso_token_list {
+    int32_t *ids;
+    size_t count;
+} iso_token_list;
+
+/* Encodes text_bytes bytes. Invalid UTF-8 is replaced by U+FFFD per maximal invalid part. */
 ISO_API ISO_CHECKED iso_status iso_tokenizer_encode(const iso_tokenizer *tokenizer,
                                                     const char *text, size_t text_bytes,
-                                                    uint32_t flags, int32_t **ids, size_t *count,
+                                                    uint32_t flags, iso_token_list *tokens,
                                                     iso_error *error);
 
 /* Decodes ids to text (special tokens kept, invalid UTF-8 replaced by U+FFFD). *text is
@@ -215,14 +220,20 @@ typedef struct iso_chat_options {
     int32_t effort;                  /* 1 .. 100; 0: the official default, 75 */
 } iso_chat_options;
 
+/* A rendered prompt: text is NUL-terminated; both are owned by the caller (iso_free). */
+typedef struct iso_chat_prompt {
+    char *text;
+    iso_token_list tokens;
+} iso_chat_prompt;
+
 /* Renders a JSON array of messages ({role, content, ...}) to prompt text and to token ids. Only
  * the protocol's own markers become control tokens: text inside messages that looks like one stays
- * ordinary text in the ids. *text and *ids are owned by the caller (iso_free); either may be
- * NULL. */
+ * ordinary text in the ids. Without a tokenizer (NULL) only the text is made. options may be NULL:
+ * chat mode. */
 ISO_API ISO_CHECKED iso_status iso_chat_render(const iso_tokenizer *tokenizer,
                                                const char *messages_json, size_t json_bytes,
-                                               const iso_chat_options *options, char **text,
-                                               int32_t **ids, size_t *id_count, iso_error *error);
+                                               const iso_chat_options *options,
+                                               iso_chat_prompt *prompt, iso_error *error);
 
 /* Frees what encode, decode and render returned. NULL is fine. */
 ISO_API void iso_free(void *memory);

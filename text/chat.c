@@ -178,34 +178,30 @@ static iso_status render(const iso_chat *chat, const iso_chat_options *options,
 }
 
 /* Copies the results out, both or neither. */
-static iso_status publish(const iso_prompt *prompt, const iso_tokenizer *tokenizer, char **text,
-                          int32_t **ids, size_t *id_count, iso_error *error)
+static iso_status publish(const iso_prompt *prompt, const iso_tokenizer *tokenizer,
+                          iso_chat_prompt *out, iso_error *error)
 {
+    iso_chat_prompt made = {0};
     iso_ids found = {0};
-    int32_t *ids_made = NULL;
-    size_t count_made = 0;
-    iso_status status = ISO_OK;
+    iso_status status;
 
-    if (ids != NULL) {
+    ISO_GOTO(iso_chars_publish(&prompt->text, &made.text, NULL, error));
+    if (tokenizer != NULL) {
         ISO_GOTO(iso_prompt_encode(prompt, tokenizer, &found, error));
-        ISO_GOTO(iso_ids_publish(&found, &ids_made, &count_made, error));
+        ISO_GOTO(iso_ids_publish(&found, &made.tokens.ids, &made.tokens.count, error));
     }
-    if (text != NULL)
-        ISO_GOTO(iso_chars_publish(&prompt->text, text, NULL, error));
-    if (ids != NULL) {
-        *ids = ids_made;
-        *id_count = count_made;
-        ids_made = NULL;
-    }
+    *out = made;
+    made = (iso_chat_prompt){0};
+    status = ISO_OK;
 done:
-    iso_free(ids_made);
+    iso_free(made.text);
     iso_ids_deinit(&found);
     return status;
 }
 
 iso_status iso_chat_render(const iso_tokenizer *tokenizer, const char *messages_json,
-                           size_t json_bytes, const iso_chat_options *options, char **text,
-                           int32_t **ids, size_t *id_count, iso_error *error)
+                           size_t json_bytes, const iso_chat_options *options,
+                           iso_chat_prompt *out, iso_error *error)
 {
     static const iso_chat_options defaults = {0};
     iso_json_doc *doc = NULL;
@@ -215,7 +211,7 @@ iso_status iso_chat_render(const iso_tokenizer *tokenizer, const char *messages_
 
     if (options == NULL)
         options = &defaults;
-    if (messages_json == NULL || (ids != NULL && (tokenizer == NULL || id_count == NULL)))
+    if (messages_json == NULL || out == NULL)
         return iso_fail(error, ISO_BAD_ARGUMENT, "iso_chat_render: NULL argument");
     if (options->effort < 0 || options->effort > 100)
         return iso_fail(error, ISO_BAD_ARGUMENT, "effort: 0..100 expected, %d found",
@@ -223,7 +219,7 @@ iso_status iso_chat_render(const iso_tokenizer *tokenizer, const char *messages_
     ISO_GOTO(iso_json_parse(messages_json, json_bytes, "messages", &doc, error));
     ISO_GOTO(iso_chat_read(&chat, iso_json_root(doc), error));
     ISO_GOTO(render(&chat, options, &prompt, error));
-    ISO_GOTO(publish(&prompt, tokenizer, text, ids, id_count, error));
+    ISO_GOTO(publish(&prompt, tokenizer, out, error));
 done:
     iso_prompt_deinit(&prompt);
     iso_chat_deinit(&chat);

@@ -131,20 +131,20 @@ iso_status iso_tokenizer_append(const iso_tokenizer *tokenizer, const char *text
 }
 
 iso_status iso_tokenizer_encode(const iso_tokenizer *tokenizer, const char *text,
-                                size_t text_bytes, uint32_t flags, int32_t **ids, size_t *count,
+                                size_t text_bytes, uint32_t flags, iso_token_list *tokens,
                                 iso_error *error)
 {
     iso_ids found = {0};
     iso_status status;
 
-    if (tokenizer == NULL || ids == NULL || count == NULL || (text == NULL && text_bytes != 0))
+    if (tokenizer == NULL || tokens == NULL || (text == NULL && text_bytes != 0))
         return iso_fail(error, ISO_BAD_ARGUMENT, "iso_tokenizer_encode: NULL argument");
     if ((flags & ~(uint32_t)ISO_ENCODE_CONTROL) != 0)
         return iso_fail(error, ISO_BAD_ARGUMENT, "iso_tokenizer_encode: unknown flags 0x%x",
                         (unsigned)flags);
     status = iso_tokenizer_append(tokenizer, text, text_bytes, flags, &found, error);
     if (status == ISO_OK)
-        status = iso_ids_publish(&found, ids, count, error);
+        status = iso_ids_publish(&found, &tokens->ids, &tokens->count, error);
     iso_ids_deinit(&found);
     return status;
 }

@@ -34,7 +34,8 @@ static const char usage[] =
     "      --quiet            no figures at the end\n";
 
 enum { PROMPT_FILE = 256, IDS, CHAT, THINKING, EFFORT, SYSTEM, TEMPERATURE, TOP_K, TOP_P, MIN_P,
-       SEED, IGNORE_EOS, DEVICE, THREADS, CTX, CHUNK, LOGITS, TRACE, POISON, REFERENCE, JSON, QUIET, HELP };
+       SEED, IGNORE_EOS, DEVICE, THREADS, CTX, CHUNK, LOGITS, TRACE, POISON,
+       REFERENCE, JSON, QUIET, HELP };
 
 static const struct option options[] = {
     {"model", required_argument, NULL, 'm'},

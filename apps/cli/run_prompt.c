@@ -81,12 +81,18 @@ static iso_status ids_of_chat(const run_options *o, const cli_model *model, prom
 {
     size_t json_bytes = 0;
     char *json = messages(o->system, user.text, user.bytes, &json_bytes);
+    iso_chat_prompt prompt;
     iso_status status;
 
     if (json == NULL)
         return ISO_NO_MEMORY;
-    status = iso_chat_render(model->tokenizer, json, json_bytes, &o->chat, NULL, ids, count, error);
+    status = iso_chat_render(model->tokenizer, json, json_bytes, &o->chat, &prompt, error);
     free(json);
+    if (status != ISO_OK)
+        return status;
+    iso_free(prompt.text);
+    *ids = prompt.tokens.ids;
+    *count = prompt.tokens.count;
     return status;
 }
 
@@ -94,22 +100,22 @@ static iso_status ids_of_chat(const run_options *o, const cli_model *model, prom
 static iso_status ids_of_text(const cli_model *model, prompt_text prompt, int32_t **ids,
                               size_t *count, iso_error *error)
 {
-    int32_t *encoded = NULL, *made;
-    size_t encoded_count = 0;
+    iso_token_list encoded;
+    int32_t *made;
     const iso_status status = iso_tokenizer_encode(model->tokenizer, prompt.text, prompt.bytes,
-                                                   ISO_ENCODE_PLAIN, &encoded, &encoded_count,
-                                                   error);
+                                                   ISO_ENCODE_PLAIN, &encoded, error);
 
     if (status != ISO_OK)
         return status;
-    made = malloc((encoded_count + 1) * sizeof *made);
+    made = malloc((encoded.count + 1) * sizeof *made);
     if (made != NULL) {
         made[0] = model->info.bos_id;
-        memcpy(made + 1, encoded, encoded_count * sizeof *made);
+        if (encoded.count != 0)
+            memcpy(made + 1, encoded.ids, encoded.count * sizeof *made);
         *ids = made;
-        *count = encoded_count + 1;
+        *count = encoded.count + 1;
     }
-    iso_free(encoded);
+    iso_free(encoded.ids);
     return made != NULL ? ISO_OK : ISO_NO_MEMORY;
 }
 

@@ -67,17 +67,16 @@ static iso_status open_store_and_model(iso_error *error)
 static iso_status open_tokenizer(iso_error *error)
 {
     iso_tokenizer *tokenizer = NULL;
-    int32_t *ids = NULL;
-    size_t count = 0;
+    iso_token_list tokens = {NULL, 0};
     char *text = NULL;
     iso_status status = iso_tokenizer_open(tiny.path, &tokenizer, error);
 
     if (status == ISO_OK)
-        status = iso_tokenizer_encode(tokenizer, "hello world", 11, 0, &ids, &count, error);
+        status = iso_tokenizer_encode(tokenizer, "hello world", 11, 0, &tokens, error);
     if (status == ISO_OK)
-        status = iso_tokenizer_decode(tokenizer, ids, count, &text, NULL, error);
+        status = iso_tokenizer_decode(tokenizer, tokens.ids, tokens.count, &text, NULL, error);
     iso_free(text);
-    iso_free(ids);
+    iso_free(tokens.ids);
     iso_tokenizer_close(&tokenizer);
     return status;
 }

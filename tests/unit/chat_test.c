@@ -85,7 +85,7 @@ static void render_equals_vectors(void **state)
         iso_error error;
 
         iso_python_json_add(&messages, iso_json_get(row, "messages"));
-        assert_ok(iso_chat_render(released, messages.data, messages.used, &options, &text, &ids,
+        assert_ok(render_chat(released, messages.data, messages.used, &options, &text, &ids,
                                   &count, &error),
                   error);
         if (strcmp(text, iso_json_string(iso_json_get(row, "prompt"), NULL)) != 0)
@@ -107,7 +107,7 @@ static void framing_ids_are_markers(void **state)
     iso_error error;
 
     (void)state;
-    assert_ok(iso_chat_render(released, messages, sizeof messages - 1, NULL, NULL, &ids, &count,
+    assert_ok(render_chat(released, messages, sizeof messages - 1, NULL, NULL, &ids, &count,
                               &error),
               error);
     assert_int_equal(count, 7);
@@ -126,7 +126,7 @@ static void render(const char *messages, iso_chat_options options, char **text, 
     char *decoded = NULL;
     iso_error error;
 
-    assert_ok(iso_chat_render(released, messages, strlen(messages), &options, text, ids, count,
+    assert_ok(render_chat(released, messages, strlen(messages), &options, text, ids, count,
                               &error),
               error);
     assert_ok(iso_tokenizer_decode(released, *ids, *count, &decoded, NULL, &error), error);
@@ -274,7 +274,7 @@ static void render_keeps_nul(void **state)
     iso_error error;
 
     (void)state;
-    assert_ok(iso_chat_render(released, messages, sizeof messages - 1, NULL, NULL, &ids, &count,
+    assert_ok(render_chat(released, messages, sizeof messages - 1, NULL, NULL, &ids, &count,
                               &error),
               error);
     assert_ok(iso_tokenizer_decode(released, ids, count, &text, &bytes, &error), error);
@@ -314,7 +314,7 @@ static void tools_take_namespaces(void **state)
         snprintf(messages, sizeof messages, "[{\"role\":\"system\",\"tools\":[%s]}]",
                  rows[i].tool);
         snprintf(want, sizeof want, "Schemas\n\n%s\n\nYou MUST", rows[i].schema);
-        assert_ok(iso_chat_render(NULL, messages, strlen(messages), NULL, &text, NULL, NULL,
+        assert_ok(render_chat(NULL, messages, strlen(messages), NULL, &text, NULL, NULL,
                                   &error),
                   error);
         if (strstr(text, want) == NULL)
@@ -401,7 +401,7 @@ static void render_refuses_bad_messages(void **state)
         size_t count = 0;
         iso_error error = {0};
         const iso_status status =
-            iso_chat_render(released, refused[i].messages, strlen(refused[i].messages), NULL,
+            render_chat(released, refused[i].messages, strlen(refused[i].messages), NULL,
                             &text, &ids, &count, &error);
 
         if (status != refused[i].status || strstr(error.text, refused[i].says) == NULL)
@@ -422,15 +422,15 @@ static void render_refuses_bad_arguments(void **state)
 
     (void)state;
     for (int32_t effort = -1; effort <= 101; effort += 102)
-        assert_fails(iso_chat_render(released, user, sizeof user - 1,
+        assert_fails(render_chat(released, user, sizeof user - 1,
                                      &(iso_chat_options){.effort = effort}, &text, &ids, &count,
                                      &error),
                      ISO_BAD_ARGUMENT, error, "effort: 0..100 expected");
-    assert_fails(iso_chat_render(NULL, user, sizeof user - 1, NULL, &text, &ids, &count, &error),
+    assert_fails(iso_chat_render(released, user, sizeof user - 1, NULL, NULL, &error),
                  ISO_BAD_ARGUMENT, error, "NULL");
-    assert_fails(iso_chat_render(released, NULL, 0, NULL, &text, &ids, &count, &error),
+    assert_fails(render_chat(released, NULL, 0, NULL, &text, &ids, &count, &error),
                  ISO_BAD_ARGUMENT, error, "NULL");
-    assert_fails(iso_chat_render(small, user, sizeof user - 1, NULL, &text, &ids, &count, &error),
+    assert_fails(render_chat(small, user, sizeof user - 1, NULL, &text, &ids, &count, &error),
                  ISO_BAD_TOKENIZER, error, "<｜begin▁of▁sentence｜> expected in the tokenizer");
     assert_null(text);
     assert_null(ids);
@@ -489,7 +489,7 @@ static iso_status render_all(void *context)
 
         iso_python_json_add(&messages, iso_json_get(iso_json_at(rows, i), "messages"));
         status = messages.failed ? ISO_NO_MEMORY
-                                 : iso_chat_render(released, messages.data, messages.used, NULL,
+                                 : render_chat(released, messages.data, messages.used, NULL,
                                                    &text, &ids, &count, NULL);
         iso_chars_deinit(&messages);
         iso_free(text);

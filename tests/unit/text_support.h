@@ -13,6 +13,43 @@
 #include "core/json.h"
 #include "text/growing.h"
 
+/* Encoding and rendering into single variables, as the tests want them; each may be NULL. */
+static inline iso_status encode_text(const iso_tokenizer *tokenizer, const char *text,
+                                     size_t bytes, uint32_t flags, int32_t **ids, size_t *count,
+                                     iso_error *error)
+{
+    iso_token_list tokens = {NULL, 0};
+    const iso_status status =
+        iso_tokenizer_encode(tokenizer, text, bytes, flags, ids != NULL ? &tokens : NULL, error);
+
+    if (status == ISO_OK) {
+        *ids = tokens.ids;
+        *count = tokens.count;
+    }
+    return status;
+}
+
+static inline iso_status render_chat(const iso_tokenizer *tokenizer, const char *json,
+                                     size_t bytes, const iso_chat_options *options, char **text,
+                                     int32_t **ids, size_t *count, iso_error *error)
+{
+    iso_chat_prompt prompt = {0};
+    const iso_status status =
+        iso_chat_render(ids != NULL ? tokenizer : NULL, json, bytes, options, &prompt, error);
+
+    if (status != ISO_OK)
+        return status;
+    if (text != NULL)
+        *text = prompt.text;
+    else
+        iso_free(prompt.text);
+    if (ids != NULL) {
+        *ids = prompt.tokens.ids;
+        *count = prompt.tokens.count;
+    }
+    return status;
+}
+
 #define GOLDEN(name) ISO_SOURCE_DIR "/tests/golden/text/" name
 
 static inline iso_json_doc *golden_open(const char *path)

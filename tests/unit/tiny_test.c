@@ -132,8 +132,8 @@ static void tiny_tokenizer_fits(void **state)
     iso_error error = {0};
     iso_config *config = malloc(sizeof *config);
     char path[FOLDER_PATH], *text = NULL;
-    int32_t *ids = NULL;
-    size_t count = 0, bytes = 0;
+    iso_token_list tokens = {NULL, 0};
+    size_t bytes = 0;
     uint32_t keys = 0;
 
     (void)state;
@@ -148,14 +148,15 @@ static void tiny_tokenizer_fits(void **state)
     assert_ok(iso_tokenizer_token_map(tokenizer, map, 1280, &keys, &error), error);
     assert_int_equal(keys, config->engram_keys);
     assert_true(keys < 1280);                            /* some tokens share a key */
-    assert_ok(iso_tokenizer_encode(tokenizer, sample, sizeof sample - 1, ISO_ENCODE_CONTROL, &ids,
-                                   &count, &error), error);
-    assert_true(count > 10 && count < sizeof sample / 2);
-    assert_int_equal(ids[0], iso_tokenizer_find(tokenizer, "<｜User｜>"));
-    assert_ok(iso_tokenizer_decode(tokenizer, ids, count, &text, &bytes, &error), error);
+    assert_ok(iso_tokenizer_encode(tokenizer, sample, sizeof sample - 1, ISO_ENCODE_CONTROL,
+                                   &tokens, &error), error);
+    assert_true(tokens.count > 10 && tokens.count < sizeof sample / 2);
+    assert_int_equal(tokens.ids[0], iso_tokenizer_find(tokenizer, "<｜User｜>"));
+    assert_ok(iso_tokenizer_decode(tokenizer, tokens.ids, tokens.count, &text, &bytes, &error),
+              error);
     assert_string_equal(text, sample);
     iso_free(text);
-    iso_free(ids);
+    iso_free(tokens.ids);
     iso_tokenizer_close(&tokenizer);
     folder_remove(path);
     free(config);

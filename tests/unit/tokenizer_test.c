@@ -131,7 +131,7 @@ static void check_encoded(const iso_json *row, size_t index)
 
     read_text(row, &text);
     read_ids(iso_json_get(row, "ids"), &want);
-    assert_ok(iso_tokenizer_encode(released, text.data, text.used, flags, &ids, &count, &error),
+    assert_ok(encode_text(released, text.data, text.used, flags, &ids, &count, &error),
               error);
     if (count != want.used || (count != 0 && memcmp(ids, want.data, count * sizeof *ids) != 0))
         fail_msg("case %zu (%s): \"%.*s\" has other ids", index, mode, (int)text.used, text.data);
@@ -206,7 +206,7 @@ static void encode_equals_sweep_of_all_code_points(void **state)
         iso_error error;
 
         add_sweep_text((uint32_t)(i * (size_t)block), (uint32_t)block, &text);
-        assert_ok(iso_tokenizer_encode(released, text.data, text.used, ISO_ENCODE_PLAIN, &ids,
+        assert_ok(encode_text(released, text.data, text.used, ISO_ENCODE_PLAIN, &ids,
                                        &count, &error),
                   error);
         iso_hash(ids, count * sizeof *ids, hash);
@@ -246,7 +246,7 @@ static void check_round_trip(const char *text, size_t bytes, uint32_t flags)
     size_t count = 0, back_bytes = 0;
     iso_error error;
 
-    assert_ok(iso_tokenizer_encode(released, text, bytes, flags, &ids, &count, &error), error);
+    assert_ok(encode_text(released, text, bytes, flags, &ids, &count, &error), error);
     assert_ok(iso_tokenizer_decode(released, ids, count, &back, &back_bytes, &error), error);
     assert_int_equal(back_bytes, bytes);
     if (bytes != 0)
@@ -286,9 +286,9 @@ static void encode_repairs_random_bytes(void **state)
             raw[j] = (char)random_next(&seed);
         iso_utf8_repair(raw, bytes, &repaired);
         assert_true(iso_utf8_is_valid(repaired.data, repaired.used));
-        assert_ok(iso_tokenizer_encode(released, raw, bytes, 0, &ids[0], &count[0], &error),
+        assert_ok(encode_text(released, raw, bytes, 0, &ids[0], &count[0], &error),
                   error);
-        assert_ok(iso_tokenizer_encode(released, repaired.data, repaired.used, 0, &ids[1],
+        assert_ok(encode_text(released, repaired.data, repaired.used, 0, &ids[1],
                                        &count[1], &error),
                   error);
         assert_int_equal(count[0], count[1]);
@@ -315,7 +315,7 @@ static void encode_is_fast_on_long_pieces(void **state)
         text.used = 0;
         while (text.used < 1000000)
             iso_chars_add_string(&text, unit[i]);
-        assert_ok(iso_tokenizer_encode(released, text.data, text.used, 0, &ids, &count, &error),
+        assert_ok(encode_text(released, text.data, text.used, 0, &ids, &count, &error),
                   error);
         iso_free(ids);
         assert_true(now() - begin < 20);
@@ -337,7 +337,7 @@ static void *encode_in_thread(void *context)
     for (int i = 0; i < 20 && work->status == ISO_OK; i++) {
         iso_free(work->ids);
         work->ids = NULL;
-        work->status = iso_tokenizer_encode(released, work->text, work->bytes, ISO_ENCODE_CONTROL,
+        work->status = encode_text(released, work->text, work->bytes, ISO_ENCODE_CONTROL,
                                             &work->ids, &work->count, NULL);
     }
     return NULL;
@@ -373,7 +373,7 @@ static void expect_small_ids(const char *text, uint32_t flags, const int32_t *wa
     size_t found = 0;
     iso_error error;
 
-    assert_ok(iso_tokenizer_encode(small, text, strlen(text), flags, &ids, &found, &error),
+    assert_ok(encode_text(small, text, strlen(text), flags, &ids, &found, &error),
               error);
     assert_int_equal(found, count);
     if (count != 0)
@@ -418,11 +418,11 @@ static void functions_refuse_bad_arguments(void **state)
     assert_int_equal(iso_tokenizer_open("/nowhere/at/all", &tokenizer, &error), ISO_NOT_FOUND);
     assert_non_null(strstr(error.text, "/nowhere/at/all"));
     assert_int_equal(iso_tokenizer_open("/nowhere/at/all", &tokenizer, NULL), ISO_NOT_FOUND);
-    assert_int_equal(iso_tokenizer_encode(small, NULL, 1, 0, &ids, &count, &error),
+    assert_int_equal(encode_text(small, NULL, 1, 0, &ids, &count, &error),
                      ISO_BAD_ARGUMENT);
-    assert_int_equal(iso_tokenizer_encode(small, "a", 1, 2, &ids, &count, &error),
+    assert_int_equal(encode_text(small, "a", 1, 2, &ids, &count, &error),
                      ISO_BAD_ARGUMENT);
-    assert_int_equal(iso_tokenizer_encode(small, "a", SIZE_MAX / 2, 0, &ids, &count, &error),
+    assert_int_equal(encode_text(small, "a", SIZE_MAX / 2, 0, &ids, &count, &error),
                      ISO_LIMIT);
     for (int32_t bad = -1; bad <= 263; bad += 264) {
         const int32_t row[2] = {'a', bad};
@@ -435,7 +435,7 @@ static void functions_refuse_bad_arguments(void **state)
     assert_null(ids);
     assert_null(text);
     assert_null(tokenizer);
-    assert_ok(iso_tokenizer_encode(small, NULL, 0, 1, &ids, &count, &error), error);
+    assert_ok(encode_text(small, NULL, 0, 1, &ids, &count, &error), error);
     assert_non_null(ids);
     assert_int_equal(count, 0);
     iso_free(ids);
@@ -658,7 +658,7 @@ static void encode_limits_backtracking(void **state)
     for (int i = 0; i < 100; i++)
         iso_chars_add_string(&text, "a");
     assert_int_equal(
-        iso_tokenizer_encode(tokenizer, text.data, text.used, 0, &ids, &count, &error), ISO_LIMIT);
+        encode_text(tokenizer, text.data, text.used, 0, &ids, &count, &error), ISO_LIMIT);
     assert_null(ids);
     iso_chars_deinit(&text);
     iso_tokenizer_close(&tokenizer);
@@ -677,7 +677,7 @@ static iso_status open_and_use(void *context)
     iso_status status = iso_tokenizer_open(context, &tokenizer, NULL);
 
     if (status == ISO_OK)
-        status = iso_tokenizer_encode(tokenizer, text, sizeof text - 1, ISO_ENCODE_CONTROL, &ids,
+        status = encode_text(tokenizer, text, sizeof text - 1, ISO_ENCODE_CONTROL, &ids,
                                       &count, NULL);
     if (status == ISO_OK)
         status = iso_tokenizer_decode(tokenizer, ids, count, &back, &bytes, NULL);
@@ -715,7 +715,7 @@ static void encode_speed_is_printed(void **state)
     while (text.used < 4000000)
         iso_chars_add_string(&text, unit);
     begin = now();
-    assert_ok(iso_tokenizer_encode(released, text.data, text.used, 0, &ids, &count, &error),
+    assert_ok(encode_text(released, text.data, text.used, 0, &ids, &count, &error),
               error);
     print_message("encode: %.1f MB/s\n", (double)text.used / (now() - begin) / 1e6);
     iso_free(ids);
