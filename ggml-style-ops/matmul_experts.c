@@ -225,6 +225,26 @@ static void make_pairs(const iso_case *test, void *const *inputs)
         iso_e2m1_put(w, i, (uint32_t)(i / (uint64_t)k) & 15u);
 }
 
+/* The second half of k is the first with the sign of w turned: the sum is what the order of the
+ * additions leaves. */
+static void make_cancel(const iso_case *test, void *const *inputs)
+{
+    uint8_t *x = inputs[X], *xs = inputs[XS], *w = inputs[W], *ws = inputs[WS];
+    const int64_t half = iso_desc_last(&test->call.in[X]) / 2;
+    const int64_t scales = iso_desc_last(&test->call.in[XS]) / 2;
+
+    for (int64_t row = 0; row < iso_desc_rows(&test->call.in[X]); row++) {
+        memcpy(x + (2 * row + 1) * half, x + 2 * row * half, (size_t)half);
+        memcpy(xs + (2 * row + 1) * scales, xs + 2 * row * scales, (size_t)scales);
+    }
+    for (int64_t row = 0; row < iso_desc_rows(&test->call.in[W]); row++) {
+        for (int64_t i = 0; i < half / 2; i++)
+            w[(2 * row + 1) * half / 2 + i] = w[row * half + i] ^ 0x88;
+        memcpy(ws + (2 * row + 1) * half / BLOCK, ws + 2 * row * half / BLOCK,
+               (size_t)(half / BLOCK));
+    }
+}
+
 static void make_low_expert(const iso_case *test, void *const *inputs)
 {
     (void)test;
@@ -278,6 +298,9 @@ static void add_values(iso_case_sink *sink, int64_t group)
         test.flags_expected = value[i].flags;
         iso_case_add(sink, &test);
     }
+    test = start((shape){2, 3, 9, 1536, false}, group, mild, "cancel");
+    test.make = make_cancel;
+    iso_case_add(sink, &test);
     test = start((shape){1, 6, 17, 256, false}, group, mild, "pairs");
     test.make = make_pairs;
     iso_case_add(sink, &test);

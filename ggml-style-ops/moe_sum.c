@@ -83,6 +83,21 @@ static iso_case start_case(const char *name, int64_t tokens, int64_t picks, int6
     return test;
 }
 
+/* Picks that cancel in pairs: the shared expert alone is left, with all its bits, because it is
+ * added last. */
+static void make_pairs(const iso_case *test, void *const *inputs)
+{
+    const int64_t *extent = test->call.in[ROUTED].extent;
+    uint16_t *y = inputs[ROUTED];
+
+    for (int64_t row = 0; row < extent[0] * extent[1]; row++)
+        for (int64_t d = 0; d < extent[2] && row % extent[1] % 2 == 1; d++) {
+            const uint16_t before = y[(row - 1) * extent[2] + d];
+
+            y[row * extent[2] + d] = (uint16_t)(before == 0 ? 0 : before ^ 0x8000);
+        }
+}
+
 void iso_moe_sum_cases(iso_case_sink *sink)
 {
     static const struct {
@@ -103,6 +118,9 @@ void iso_moe_sum_cases(iso_case_sink *sink)
         test = start_case(rows[i].name, rows[i].tokens, rows[i].picks, rows[i].dim, rows[i].fill);
         iso_case_add(sink, &test);
     }
+    test = start_case("pairs", 3, 6, 129, ISO_FILL_WIDE);
+    test.make = make_pairs;
+    iso_case_add(sink, &test);
     test = start_case("live", 7, 6, 33, ISO_FILL_MILD);
     iso_case_live(&test, ROUTED, 1);
     iso_case_live(&test, SHARED, 1);

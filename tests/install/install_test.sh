@@ -90,4 +90,12 @@ cmake -S "$source/tests/install" -B "$tmp/project" -DCMAKE_PREFIX_PATH="$prefix"
   cmake --build "$tmp/project" >>"$tmp/cmake.log" 2>&1 ||
   { cat "$tmp/cmake.log" >&2; fail "find_package(isobit) failed"; }
 run package "$tmp/project/external"
+# ---- the header in C++ ----
+cxx=${CXX:-c++}
+if command -v "$cxx" >/dev/null; then
+  "$cxx" -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$source" "$source/tests/header_test.cc" \
+    -o "$tmp/header" && "$tmp/header" || fail "the header does not work in C++"
+else
+  echo "install_test: no C++ compiler, skipped header_test.cc"
+fi
 echo "install_test: ok, $(wc -l <"$tmp/exported") exported functions"
