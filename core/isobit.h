@@ -255,7 +255,8 @@ typedef struct iso_engine_options {
     uint32_t page_rows;              /* rows per state page, a power of two; 0: 1,024 */
     const int32_t *token_map;        /* Engram: vocab_size compressed ids; copied */
     uint32_t token_map_keys;         /* distinct keys of the map */
-    bool poison;                     /* fill workspace with a NaN pattern before each step */
+    bool poison;                     /* NaN patterns in new state, and in the workspace before
+                                        each step */
     bool reference_only;             /* no kernel but the references: slow, the same bits */
     iso_progress_fn *progress;
     void *progress_context;

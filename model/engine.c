@@ -91,6 +91,7 @@ static iso_status start(iso_engine *engine, const iso_engine_options *options, i
     state.context = engine->options.context_tokens;
     state.step_rows = engine->options.step_tokens_max;
     state.page_rows = engine->options.page_rows;
+    state.poison = engine->options.poison;
     ISO_TRY(iso_state_create(engine->backend, engine->device, &state, &engine->state, error));
     return iso_engine_prepare(engine, error);
 }

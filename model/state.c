@@ -134,7 +134,7 @@ static iso_status take_tensor(iso_state *state, iso_device *device, iso_state_ki
     ISO_TRY(iso_desc_check(&desc, row[kind].name, error));
     ISO_TRY(state->backend->buffer_create(device, &spec, &state->buffer[id], error));
     ISO_TRY(state->backend->buffer_map(state->buffer[id], &host, error));
-    memset(host, 0, spec.bytes);
+    memset(host, state->spec.poison ? 0xff : 0, spec.bytes);
     state->host[id] = host;
     state->bytes += spec.bytes;
     return ISO_OK;

@@ -28,6 +28,7 @@ typedef struct iso_state_spec {
     uint32_t context;                /* tokens per sequence */
     uint32_t step_rows;              /* pending rows */
     uint32_t page_rows;              /* entries per page, a power of two */
+    bool poison;                     /* new memory holds NaN patterns instead of zeros */
 } iso_state_spec;
 
 typedef struct iso_state iso_state;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # cli_test: what a user meets at the command line: output, errors, exit codes.
-# usage: cli_test.sh ISOBIT; works in a new folder below the current directory.
+# usage: cli_test.sh ISOBIT JSON_CHECK; works in a new folder below the current directory.
 set -uo pipefail
-isobit=$1
+isobit=$1 json_check=$2
 work=$(mktemp -d "${TMPDIR:-.}/cli-test.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 model=$work/model
@@ -24,6 +24,7 @@ expect_error() {
   else ok; fi
 }
 expect() { if "${@:2}" >"$work/out" 2>"$work/err"; then ok; else bad "$1: $(cat "$work/err")"; fi; }
+is_json() { if "$json_check" <"$work/out" 2>"$work/err"; then ok; else bad "$1: no JSON: $(cat "$work/err")"; fi; }
 same() { if cmp -s "$2" "$3"; then ok; else bad "$1: $2 and $3 differ"; fi; }
 has() { if grep -qF -- "$2" "$3"; then ok; else bad "$1: no \"$2\""; fi; }
 
@@ -47,7 +48,12 @@ expect "inspect" "$isobit" inspect "$model"
 has "inspect" "bytes per token" "$work/out"
 expect "inspect --json" "$isobit" inspect --json "$model"
 has "inspect --json" '{' "$work/out"
+is_json "inspect --json"
 expect "verify" "$isobit" verify "$model"
+expect "verify --json" "$isobit" verify --json "$model"; is_json "verify --json"
+expect "explain --json" "$isobit" explain -m "$model" --json; is_json "explain --json"
+expect "bench --json" "$isobit" bench --json --filter hc_ --runs 3 --seconds 0 --cycle-mb 1
+is_json "bench --json"
 expect "explain" "$isobit" explain -m "$model" --tokens 4
 has "explain" "layers.9.ffn.sum" "$work/out"
 
@@ -77,6 +83,7 @@ expect "seed" "${run[@]}" -p "hello" -n 12 --temperature 1 --seed 2
 if cmp -s "$work/out" "$work/a"; then bad "two seeds give one text"; else ok; fi
 expect "json" "${run[@]}" -p "hello" -n 4 --json
 has "json" '"state_hash":"' "$work/out"
+is_json "run --json"
 expect "chat" "${run[@]}" --chat -p "hello" -n 4 --json
 has "chat starts with bos" '"prompt_ids":[0,' "$work/out"
 expect "thinking" "${run[@]}" --thinking --effort 20 --system "be brief" -p "hello" -n 4
@@ -107,6 +114,11 @@ truncate -s -1 "$shard"
 expect_error 2 "$(basename "$shard")" -- "$isobit" run -m "$work/broken" -p hello
 expect_error 2 "$(basename "$shard")" -- "$isobit" verify "$work/broken"
 rm "$shard"
+expect_error 2 "$(basename "$shard")" -- "$isobit" run -m "$work/broken" -p hello
+mkdir "$shard"
+expect_error 2 "$(basename "$shard")" -- "$isobit" run -m "$work/broken" -p hello
+rmdir "$shard"
+cp "$model/config.json" "$shard"
 expect_error 2 "$(basename "$shard")" -- "$isobit" run -m "$work/broken" -p hello
 mv "$model/config.json" "$work/config.json"
 expect_error 2 'no config.json' -- "$isobit" inspect "$model"
