@@ -24,7 +24,9 @@ expect_error() {
   else ok; fi
 }
 expect() { if "${@:2}" >"$work/out" 2>"$work/err"; then ok; else bad "$1: $(cat "$work/err")"; fi; }
-is_json() { if "$json_check" <"$work/out" 2>"$work/err"; then ok; else bad "$1: no JSON: $(cat "$work/err")"; fi; }
+is_json() {
+  if "$json_check" <"$work/out" 2>"$work/err"; then ok; else bad "$1: $(cat "$work/err")"; fi
+}
 same() { if cmp -s "$2" "$3"; then ok; else bad "$1: $2 and $3 differ"; fi; }
 has() { if grep -qF -- "$2" "$3"; then ok; else bad "$1: no \"$2\""; fi; }
 

@@ -1,4 +1,4 @@
-/* json_check: reads JSON from standard input; exit code 0 if it is valid, without duplicate keys. */
+/* json_check: reads JSON from standard input; exit code 0 if it is valid, no key twice. */
 #include "core/json.h"
 
 #include <stdio.h>
