@@ -34,7 +34,7 @@ void iso_select_accept(const iso_op_call *call, const char *kernel, uint32_t ker
         support->layout_in[i] = ISO_LAYOUT_PLAIN;
 }
 
-uint32_t iso_select_kernel(const iso_select_row *rows, uint32_t row_count,
+uint32_t iso_select_kernel(const iso_select_row *rows, uint32_t row_count, uint32_t isa_mask,
                            const iso_op_call *call, iso_support *support)
 {
     for (uint32_t r = 0; r < row_count; r++) {
@@ -42,7 +42,9 @@ uint32_t iso_select_kernel(const iso_select_row *rows, uint32_t row_count,
 
         if (strcmp(row->op, call->op->name) != 0)
             continue;
-        if (!has_layout(call, row->layout)) {
+        if ((isa_mask & 1u << row->isa) == 0) {
+            refuse(support, row, ISO_REASON_MASKED, "masked or not offered by this processor");
+        } else if (!has_layout(call, row->layout)) {
             refuse(support, row, ISO_REASON_LAYOUT, iso_layout_name(row->layout));
         } else if (!row->accepts(call)) {
             refuse(support, row, ISO_REASON_SHAPE_LIMIT, row->accepts_name);

@@ -57,6 +57,7 @@ const char *iso_memory_kind_name(iso_memory_kind kind);
 typedef struct iso_backend_options {
     uint32_t thread_count;           /* CPU: 0 = all cores this process may use */
     bool reference_only;             /* CPU: plans of references, no other kernel */
+    const char *isa;                 /* CPU: strongest instruction set of isa.def; NULL: native */
 } iso_backend_options;
 
 typedef struct iso_device_info {

@@ -238,6 +238,12 @@ ISO_API ISO_CHECKED iso_status iso_chat_render(const iso_tokenizer *tokenizer,
 /* Frees what encode, decode and render returned. NULL is fine. */
 ISO_API void iso_free(void *memory);
 
+/* ---- devices ---- */
+
+/* Lists devices (name, memory, result of the arithmetic probe; why a backend has none) and the
+ * instruction sets that CPU kernels can use here. *text is owned by the caller (iso_free). */
+ISO_API ISO_CHECKED iso_status iso_devices(bool json, char **text, iso_error *error);
+
 /* ---- engine ---- */
 
 typedef struct iso_engine iso_engine;
@@ -258,6 +264,7 @@ typedef struct iso_engine_options {
     bool poison;                     /* NaN patterns in new state, and in the workspace before
                                         each step */
     bool reference_only;             /* no kernel but the references: slow, the same bits */
+    const char *cpu;                 /* strongest instruction set: "portable", "avx2"; NULL: all */
     iso_progress_fn *progress;
     void *progress_context;
     iso_trace_fn *trace;

@@ -78,7 +78,8 @@ static iso_status load(iso_engine *engine, iso_error *error)
 static iso_status start(iso_engine *engine, const iso_engine_options *options, iso_error *error)
 {
     const iso_backend_options backend = {.thread_count = options->thread_count,
-                                         .reference_only = options->reference_only};
+                                         .reference_only = options->reference_only,
+                                         .isa = options->cpu};
     iso_state_spec state = {.config = engine->config};
 
     ISO_TRY(check_options(engine->config, &engine->options, error));

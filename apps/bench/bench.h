@@ -30,6 +30,7 @@ typedef struct bench_options {
     uint64_t cycle_bytes;
     double seconds_max;                  /* per case */
     bool reference_only;
+    const char *isa;
 } bench_options;
 
 size_t bench_case_count(void);

@@ -216,7 +216,8 @@ static uint64_t read_bytes(const bench_case *test)
 static iso_status run(rig *r, const bench_options *options, const bench_case *test,
                       bench_result *result, iso_error *error)
 {
-    const iso_backend_options backend = {options->thread_count, options->reference_only};
+    const iso_backend_options backend = {options->thread_count, options->reference_only,
+                                         options->isa};
     iso_support support;
     iso_step step = {.kind = ISO_STEP_OP, .name = test->name, .op = test->call.op};
     const uint64_t bytes = read_bytes(test);

@@ -14,15 +14,17 @@ static const char usage[] =
     "      --runs N       runs per case, medians are printed (default 15)\n"
     "      --seconds N    stop a case after N seconds, at 3 runs or more (default 4)\n"
     "      --cycle-mb N   bytes of weights cycled through, in MB (default 1024)\n"
+    "      --cpu ISA      strongest instruction set: portable, avx2, native (default)\n"
     "      --reference    references only, no other kernel\n"
     "      --json         one JSON object\n";
 
-enum { FILTER = 256, THREADS, RUNS, SECONDS, CYCLE, REFERENCE, JSON, HELP };
+enum { FILTER = 256, THREADS, RUNS, SECONDS, CYCLE, REFERENCE, CPU, JSON, HELP };
 
 static const struct option long_options[] = {
     {"filter", required_argument, NULL, FILTER}, {"threads", required_argument, NULL, THREADS},
     {"runs", required_argument, NULL, RUNS},     {"seconds", required_argument, NULL, SECONDS},
     {"cycle-mb", required_argument, NULL, CYCLE}, {"reference", no_argument, NULL, REFERENCE},
+    {"cpu", required_argument, NULL, CPU},
     {"json", no_argument, NULL, JSON},           {"help", no_argument, NULL, HELP},
     {NULL, 0, NULL, 0},
 };
@@ -40,6 +42,7 @@ static bool take(settings *s, int option, const char *value)
     switch (option) {
     case FILTER: s->filter = value; return true;
     case REFERENCE: s->bench.reference_only = true; return true;
+    case CPU: s->bench.isa = value; return true;
     case JSON: s->json = true; return true;
     case THREADS:
         return cli_u32("bench", "--threads", value, 0, 1024, &s->bench.thread_count);

@@ -3,6 +3,7 @@
 #include "backends/cpu/cpu.h"
 
 #include "core/alloc.h"
+#include "core/cpuinfo.h"
 
 #include <string.h>
 
@@ -70,10 +71,12 @@ static iso_status open_device(const iso_backend_options *options, uint32_t index
                               iso_device **device, iso_error *error)
 {
     enum { THREADS_MAX = 4096 };
+    uint32_t isa_mask;
     iso_device *made;
 
     if (index != 0)
         return iso_fail(error, ISO_NO_DEVICE, "cpu:%u: there is one, cpu:0", index);
+    ISO_TRY(iso_isa_mask(options == NULL ? NULL : options->isa, &isa_mask, error));
     if (threads_of(options) > THREADS_MAX)
         return iso_fail(error, ISO_LIMIT, "cpu: %u threads, at most %d", threads_of(options),
                         THREADS_MAX);
@@ -87,6 +90,7 @@ static iso_status open_device(const iso_backend_options *options, uint32_t index
         return iso_fail(error, ISO_NO_MEMORY, "cpu: out of memory");
     }
     made->self = made;
+    made->isa_mask = isa_mask;
     made->thread_count = threads_of(options);
     made->is_reference_only = options != NULL && options->reference_only;
     made->probe_text = iso_cpu_probe();

@@ -32,6 +32,7 @@ struct iso_device {
     iso_device *self;                    /* a device is an object of itself */
     uint32_t thread_count;
     bool is_reference_only;
+    uint32_t isa_mask;                   /* instruction sets its kernels may use */
     const char *probe_text;              /* first failing set; "" */
     iso_cpu_object *objects;
     iso_cpu_block *blocks;

@@ -1,6 +1,7 @@
 #include "backends/cpu/kernels.h"
 
 #include "backends/cpu/cpu.h"
+#include "core/cpuinfo.h"
 #include "ggml-style-ops/ops.h"
 
 #include <string.h>
@@ -40,8 +41,8 @@ static bool accepts_index_values_max_16384(const iso_op_call *call)
 /* Both tables end with a row that is never taken, so that no table is empty. */
 static const iso_select_row select_rows[] = {
 #define KERNEL(op, form, isa, layout, accepts, grain)                                             \
-    {#op, #op "/cpu/" #form "/" #isa, #form "/" #isa, ISO_LAYOUT_##layout, #accepts,              \
-     accepts_##accepts},
+    KERNEL_IF_##isa({#op, #op "/cpu/" #form "/" #isa, #form "/" #isa, ISO_ISA_##isa,              \
+                     ISO_LAYOUT_##layout, #accepts, accepts_##accepts},)
 #include "backends/cpu/kernels.def"
 #undef KERNEL
     {0},
@@ -49,7 +50,8 @@ static const iso_select_row select_rows[] = {
 
 static const kernel_row kernel_rows[] = {
 #define KERNEL(op, form, isa, layout, accepts, grain)                                             \
-    {iso_cpu_##op##_##form##_##isa, ISO_OP_ID_##op < ISO_OP_ID_COUNT ? (grain) : 0},
+    KERNEL_IF_##isa({iso_cpu_##op##_##form##_##isa,                                               \
+                     ISO_OP_ID_##op < ISO_OP_ID_COUNT ? (grain) : 0},)
 #include "backends/cpu/kernels.def"
 #undef KERNEL
     {0},
@@ -102,7 +104,7 @@ void iso_cpu_query(iso_device *device, const iso_op_call *call, iso_num_class nu
         return;
     }
     if (!device->is_reference_only
-        && iso_select_kernel(select_rows, count, call, support) != count)
+        && iso_select_kernel(select_rows, count, device->isa_mask, call, support) != count)
         return;
     iso_select_accept(call, iso_cpu_reference_name(call->op), count, support);
 }

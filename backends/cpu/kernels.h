@@ -4,11 +4,22 @@
 
 #include "backends/select.h"
 
+/* Rows of another architecture do not exist in this build: KERNEL_IF_<isa> keeps or drops one. */
+#define KERNEL_IF_portable(...) __VA_ARGS__
+#if ISO_BUILD_X86
+#define KERNEL_IF_avx2(...) __VA_ARGS__
+#else
+#define KERNEL_IF_avx2(...)
+#endif
+
 #define KERNEL(op, form, isa, layout, accepts, grain)                                             \
+    KERNEL_IF_##isa(DECLARE_KERNEL(op, form, isa))
+#define DECLARE_KERNEL(op, form, isa)                                                             \
     void iso_cpu_##op##_##form##_##isa(const void *args, const iso_tensors *tensors,              \
                                        iso_range units);
 #include "backends/cpu/kernels.def"
 #undef KERNEL
+#undef DECLARE_KERNEL
 
 /* Rows 0 .. count - 1; index `count` means the operator's reference. */
 uint32_t iso_cpu_kernel_count(void);

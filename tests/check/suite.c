@@ -2,6 +2,7 @@
 #include "tests/check/check.h"
 
 #include "backends/cpu/kernels.h"
+#include "core/cpuinfo.h"
 #include "core/os.h"
 
 #include <signal.h>
@@ -146,6 +147,12 @@ static void check_choice(suite *s, const check_subject *subject, uint32_t expect
         }
 }
 
+/* Whether this processor can run the row's code. */
+static bool is_offered(const iso_select_row *row)
+{
+    return (iso_isa_available() & 1u << row->isa) != 0;
+}
+
 static void run_cpu_kernels(suite *s, const check_subject *subject)
 {
     const uint32_t count = iso_cpu_kernel_count();
@@ -156,7 +163,7 @@ static void run_cpu_kernels(suite *s, const check_subject *subject)
     if (check_kernel_wanted(s->options, "reference"))
         run_kernel(s, subject, count, subject->call.op->reference);
     for (uint32_t i = 0; i < count; i++) {
-        if (!row_accepts(&rows[i], subject))
+        if (!row_accepts(&rows[i], subject) || !is_offered(&rows[i]))
             continue;
         first = first == count ? i : first;
         s->accepted[i]++;            /* < KERNELS_MAX, asserted */
@@ -282,6 +289,12 @@ static void check_rows_reached(suite *s)
         if (!check_kernel_wanted(s->options, rows[i].form_isa)
             || (s->options->op != NULL && strcmp(s->options->op, rows[i].op) != 0))
             continue;
+        if (!is_offered(&rows[i])) {
+            printf("skip %s: this processor lacks %s\n", rows[i].kernel,
+                   iso_isa_needs(rows[i].isa));
+            s->skipped++;
+            continue;
+        }
         s->kernels++;
         if (s->options->op != NULL || s->options->test != NULL || s->accepted[i] != 0)
             continue;

@@ -35,12 +35,17 @@ expect "--help" "$isobit" --help
 has "--help" "run" "$work/out"
 expect "--version" "$isobit" --version
 has "--version" "isobit-numerics/1" "$work/out"
-for command in run inspect verify tiny explain bench; do
+for command in run inspect verify tiny devices explain bench; do
   expect "$command --help" "$isobit" $command --help
   has "$command --help" "usage: isobit $command" "$work/out"
 done
 expect_error 2 'unknown command "fly"' -- "$isobit" fly
 expect_error 2 'no model' -- "$isobit" run -p hello
+
+expect "devices" "$isobit" devices
+has "devices" "portable" "$work/out"
+expect "devices --json" "$isobit" devices --json; is_json "devices --json"
+expect_error 2 'unexpected argument' -- "$isobit" devices --fly
 
 # ---- a model ----
 expect "tiny" "$isobit" tiny --preset v41 --seed 1 "$model"
@@ -71,6 +76,8 @@ expect "threads" "${run[@]}" -p "hello world" -n 6 --threads 1 --prefill-chunk 2
 same "threads, chunks, poison" "$work/out" "$work/a"
 expect "references" "${run[@]}" -p "hello world" -n 6 --reference
 same "references" "$work/out" "$work/a"
+expect "portable" "${run[@]}" -p "hello world" -n 6 --cpu portable
+same "portable" "$work/out" "$work/a"
 for n in 1 2; do
   expect "logits" "${run[@]}" -p "hello" -n 5 --logits "$work/l$n" --temperature 0.8 --top-k 40 \
     --top-p 0.95 --min-p 0.01 --seed 5 --prefill-chunk $n
@@ -106,6 +113,7 @@ expect_error 2 'min_p' -- "${run[@]}" -p hello --min-p 1
 expect_error 2 'give one of' -- "${run[@]}" -p hello --ids 1,2
 expect_error 2 '--ids' -- "${run[@]}" --ids 1,,2
 expect_error 2 'token id 999999' -- "${run[@]}" --ids 999999
+expect_error 2 'this processor has' -- "${run[@]}" -p hello --cpu mmx
 expect_error 2 'this build has cpu' -- "${run[@]}" -p hello --device warp:9
 expect_error 2 'unrecognized option' -- "${run[@]}" --fly
 expect_error 2 "$work/none" -- "$isobit" run -m "$work/none" -p hello

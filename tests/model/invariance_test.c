@@ -106,7 +106,8 @@ static void chunks_do_not_matter(void **state)
     }
 }
 
-/* Every operator by its reference, on a prompt that the slow references manage. */
+/* Every operator by its reference, or by portable kernels only, on a prompt that the slow
+ * references manage. */
 static void kernels_do_not_matter(void **state)
 {
     enum { ROWS = 70 };
@@ -115,14 +116,17 @@ static void kernels_do_not_matter(void **state)
     result r, kernels = run(tiny.engine, prompt, ROWS, ROWS);
 
     (void)state;
-    options.reference_only = true;
-    engine = tiny_engine(&tiny, &options);
-    r = run(engine, prompt, ROWS, 33);
-    assert_same(&kernels, &r, ROWS, "references");
     assert_memory_equal(kernels.logits, whole.logits, ROWS * vocab * sizeof(float));
-    free(r.logits);
+    for (int i = 0; i < 2; i++) {
+        options.reference_only = i == 0;
+        options.cpu = i == 0 ? NULL : "portable";
+        engine = tiny_engine(&tiny, &options);
+        r = run(engine, prompt, ROWS, 33);
+        assert_same(&kernels, &r, ROWS, i == 0 ? "references" : "portable kernels");
+        free(r.logits);
+        iso_engine_destroy(&engine);
+    }
     free(kernels.logits);
-    iso_engine_destroy(&engine);
 }
 
 static void engines_do_not_matter(void **state)
