@@ -45,8 +45,8 @@ static iso_status take_workspace(iso_engine *engine, uint64_t bytes, iso_buffer 
     return engine->backend->buffer_create(engine->device, &spec, buffer, error);
 }
 
-/* Makes and records a plan for a sealed graph. Plans share the engine's workspace: they never run at
- * the same time. */
+/* Makes and records a plan for a sealed graph. Plans share the engine's workspace: they never run
+ * at the same time. */
 static iso_status make_ready(iso_engine *engine, iso_graph **graph, bool traced, iso_ready *ready,
                              iso_error *error)
 {
