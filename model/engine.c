@@ -127,8 +127,8 @@ void iso_engine_destroy(iso_engine **engine)
     *engine = NULL;
     ISO_ASSERT(e->sessions == NULL);
     iso_engine_drop_plans(e);
-    iso_ready_destroy(&e->commit);
-    iso_ready_destroy(&e->sampler);
+    iso_ready_destroy(e, &e->commit);
+    iso_ready_destroy(e, &e->sampler);
     iso_state_destroy(&e->state);
     if (e->workspace != NULL)
         e->backend->buffer_destroy(&e->workspace);

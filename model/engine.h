@@ -12,6 +12,7 @@
 typedef struct iso_ready {
     iso_graph *graph;
     iso_plan *plan;
+    iso_buffer *workspace;               /* its own, when the engine's is too small; else NULL */
 } iso_ready;
 
 /* Plans of one bucket: forward and the prelude that feeds it. */
@@ -78,7 +79,7 @@ void iso_engine_bucket(const iso_engine *engine, uint32_t tokens, uint32_t conte
                        uint32_t logit_rows, iso_bucket *bucket);
 iso_status iso_engine_prepare(iso_engine *engine, iso_error *error);
 iso_status iso_engine_make_sampler(iso_engine *engine, iso_error *error);
-void iso_ready_destroy(iso_ready *ready);
+void iso_ready_destroy(const iso_engine *engine, iso_ready *ready);
 void iso_engine_drop_plans(iso_engine *engine);
 iso_status iso_engine_run(iso_engine *engine, iso_ready *ready, bool traced, iso_error *error);
 /* Host addresses in the argument block of a plan. */

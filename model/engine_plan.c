@@ -45,32 +45,34 @@ static iso_status take_workspace(iso_engine *engine, uint64_t bytes, iso_buffer 
     return engine->backend->buffer_create(engine->device, &spec, buffer, error);
 }
 
-/* Makes and records a plan for a sealed graph; the workspace grows before the first record only. */
+/* Makes and records a plan for a sealed graph. Plans share the engine's workspace: they never run
+ * at the same time. */
 static iso_status make_ready(iso_engine *engine, iso_graph **graph, bool traced, iso_ready *ready,
                              iso_error *error)
 {
     const iso_plan_device device = {engine->backend, engine->device};
     const iso_plan_options options = {ISO_PLACE_STRICT, ISO_CLASS_EXACT,
                                       traced && engine->is_traced};
-    const iso_binding binding = {weight_slice, state_slice, engine, engine->workspace};
+    iso_binding binding = {weight_slice, state_slice, engine, engine->workspace};
     iso_plan_needs needs;
 
     ready->graph = *graph;
     *graph = NULL;
     ISO_TRY(iso_plan_make(ready->graph, &device, 1, &options, &ready->plan, error));
     iso_plan_get_needs(ready->plan, &needs);
-    if (needs.workspace_bytes > engine->workspace_bytes)
-        return iso_fail(error, ISO_OVER_BUDGET,
-                        "a plan needs %llu bytes of workspace, the engine has %llu",
-                        (unsigned long long)needs.workspace_bytes,
-                        (unsigned long long)engine->workspace_bytes);
+    if (needs.workspace_bytes > engine->workspace_bytes) {
+        ISO_TRY(take_workspace(engine, needs.workspace_bytes, &ready->workspace, error));
+        binding.workspace = ready->workspace;
+    }
     return iso_plan_record(ready->plan, &binding, error);
 }
 
-void iso_ready_destroy(iso_ready *ready)
+void iso_ready_destroy(const iso_engine *engine, iso_ready *ready)
 {
     iso_plan_destroy(&ready->plan);
     iso_graph_destroy(&ready->graph);
+    if (ready->workspace != NULL)
+        engine->backend->buffer_destroy(&ready->workspace);
 }
 
 static iso_model_parts parts_of(const iso_engine *engine)
@@ -89,10 +91,10 @@ static iso_status build_bucket(iso_engine *engine, iso_bucket_plan *plan, iso_er
     return make_ready(engine, &graph, true, &plan->forward, error);
 }
 
-static void destroy_bucket(iso_bucket_plan *plan)
+static void destroy_bucket(const iso_engine *engine, iso_bucket_plan *plan)
 {
-    iso_ready_destroy(&plan->forward);
-    iso_ready_destroy(&plan->prelude);
+    iso_ready_destroy(engine, &plan->forward);
+    iso_ready_destroy(engine, &plan->prelude);
     iso_release(plan, sizeof *plan);
 }
 
@@ -113,7 +115,7 @@ iso_status iso_engine_plan(iso_engine *engine, const iso_bucket *bucket, iso_buc
     made->bucket = *bucket;
     status = build_bucket(engine, made, error);
     if (status != ISO_OK) {
-        destroy_bucket(made);
+        destroy_bucket(engine, made);
         return status;
     }
     made->next = engine->plans;
@@ -128,7 +130,7 @@ void iso_engine_drop_plans(iso_engine *engine)
         iso_bucket_plan *plan = engine->plans;
 
         engine->plans = plan->next;
-        destroy_bucket(plan);
+        destroy_bucket(engine, plan);
     }
 }
 
@@ -152,7 +154,7 @@ static iso_status measure(iso_engine *engine, iso_graph **graph, uint64_t *bytes
     return status;
 }
 
-/* The largest step decides the workspace; a smaller bucket never needs more. */
+/* The largest step decides the workspace: a smaller bucket hardly ever needs more. */
 static iso_status measure_all(iso_engine *engine, uint64_t *bytes, iso_error *error)
 {
     const iso_model_parts parts = parts_of(engine);
