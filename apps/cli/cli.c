@@ -158,7 +158,7 @@ bool cli_interrupted(void) { return interrupted != 0; }
 
 bool cli_progress(void *context, const char *phase, uint64_t done, uint64_t total)
 {
-    enum { WIDTH = 30 };
+    static const int width = 30;
     static uint64_t last_ns;
     const uint64_t now = cli_clock_ns();
     int filled;
@@ -167,11 +167,11 @@ bool cli_progress(void *context, const char *phase, uint64_t done, uint64_t tota
     if (!isatty(STDERR_FILENO) || (done < total && now - last_ns < 50000000))
         return !cli_interrupted();
     last_ns = now;
-    filled = total == 0 ? WIDTH : (int)((double)done / (double)total * WIDTH);
+    filled = total == 0 ? width : (int)((double)done / (double)total * width);
     fprintf(stderr, "\r%-8s [%.*s%*s] %3d %%", phase, filled, "##############################",
-            WIDTH - filled, "", total == 0 ? 100 : (int)(100.0 * (double)done / (double)total));
+            width - filled, "", total == 0 ? 100 : (int)(100.0 * (double)done / (double)total));
     if (done >= total)
-        fprintf(stderr, "\r%*s\r", WIDTH + 20, "");
+        fprintf(stderr, "\r%*s\r", width + 20, "");
     return !cli_interrupted();
 }
 

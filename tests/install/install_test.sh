@@ -85,7 +85,7 @@ if ldd "$tmp/external-static" | grep -q libisobit; then
   fail "the static program needs libisobit.so"
 fi
 
-cmake -S "$source/tests/install" -B "$tmp/project" -DCMAKE_PREFIX_PATH="$prefix" \
+cmake -G Ninja -S "$source/tests/install" -B "$tmp/project" -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="${flags[*]}" >"$tmp/cmake.log" 2>&1 &&
   cmake --build "$tmp/project" >>"$tmp/cmake.log" 2>&1 ||
   { cat "$tmp/cmake.log" >&2; fail "find_package(isobit) failed"; }
