@@ -1,9 +1,17 @@
 #include "core/cpuinfo.h"
 
-/* The compiler's run-time support asks the processor, and the system for the register state. */
-uint32_t iso_isa_detect(void)
+#include <cpuid.h>
+
+/* The compilers' run-time support knows the system's register state too; not all of them know
+ * F16C by name, which cpuid leaf 1 tells. */
+static bool has_avx2(void)
 {
+    enum { F16C = 1 << 29 };
+    unsigned a, b, c = 0, d;
+
     __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1u << ISO_ISA_avx2
-                                                                           : 0;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
+        && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & F16C) != 0;
 }
+
+uint32_t iso_isa_detect(void) { return has_avx2() ? 1u << ISO_ISA_avx2 : 0; }

@@ -20,6 +20,12 @@ static bool accepts_any(const iso_op_call *call)
 /* matmul_experts: what the kernel's tables hold for 16 tokens. */
 static bool accepts_picks_max_8(const iso_op_call *call) { return call->in[2].extent[1] <= 8; }
 
+/* matmul_experts: digits of one activation row in the kernel's table. */
+static bool accepts_experts_k_max_8192(const iso_op_call *call)
+{
+    return iso_desc_last(&call->in[0]) <= 8192;
+}
+
 /* attend: blocks of 64 keys that the kernel keeps scores of; in: ring_code [slots, window, d],
  * ids [T, picks]. A window that is not aligned touches one block more. */
 static bool accepts_key_blocks_max_40(const iso_op_call *call)

@@ -29,7 +29,8 @@ const lint_edge lint_edges[] = {
                       "ggml-style-ops/ops.def ggml-style-ops/args.h ggml-style-ops/order.h "
                       "ggml-style-ops/rows.h ggml-style-ops/rms.h ggml-style-ops/quant.h "
                       "ggml-style-ops/select.h ggml-style-ops/index_dot.h "
-                      "ggml-style-ops/attention.h ggml-style-ops/gate.h"},
+                      "ggml-style-ops/attention.h ggml-style-ops/gate.h "
+                      "ggml-style-ops/inv_sqrt.h ggml-style-ops/pool.h"},
     /* Model: operators by name and parameters; the tables it writes for them (rows.h), and the
      * scalar functions that its constants and weights are made with. */
     {"model/", "core/ ggml-style-ops/ops.h ggml-style-ops/params.h ggml-style-ops/rows.h "
@@ -62,6 +63,7 @@ const lint_door lint_doors[] = {
     {"stdatomic.h", "core/alloc.c core/op.c core/threads.c tests/"},
     {"xmmintrin.h", "core/fpmode_x86.c tests/"},
     {"immintrin.h", "backends/cpu/simd.h"},
+    {"cpuid.h", "core/cpuinfo_x86.c"},
     /* Systems: core/os_posix.c for the library, convert/folder.c to write checkpoints, apps/ for
      * terminals and signals. */
     {"dirent.h fcntl.h pthread.h sched.h sys/mman.h sys/resource.h sys/stat.h sys/types.h "

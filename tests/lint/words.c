@@ -141,6 +141,10 @@ static void check_underscore(const lint_file *file, const char *word, size_t byt
 
     if (word > file->code && word[-1] == '#')    /* a##_b: a part of a name */
         return;
+    if (strncmp(file->path, "backends/cpu/x86/", 17) == 0    /* intrinsics and their types */
+        && (strncmp(word, "_mm", 3) == 0 || strncmp(word, "__m", 3) == 0
+            || strncmp(word, "_MM_", 4) == 0 || strncmp(word, "_CMP_", 5) == 0))
+        return;
     for (size_t i = 0; i + 1 < bytes; i++)
         is_bad = is_bad || (word[i] == '_' && word[i + 1] == '_');
     if (is_bad && lint_ends(file->path, ".h") && !lint_has_word(reserved_ok, word, bytes))

@@ -1,0 +1,207 @@
+/* matmul_bf16 with AVX2. Products of bf16 values are exact (numerics 5), so fused multiply-add has
+ * the bits of mul and add. Two neighbouring weights of a row move as one 32-bit word: eight rows of
+ * eight weights are turned with eight shuffles, and a shift or a mask makes each f32. */
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/x86/panel.h"
+#include "ggml-style-ops/args.h"
+
+enum { X, W, BIAS, Y };
+enum { STEP = 8, LINE = 32, AHEAD = 512 };                       /* k, k, bytes */
+
+/* The chunk's rows, and copies of what is left behind the last full step, with zeros behind. */
+typedef struct rows {
+    const uint16_t *row[PANEL_LANES], *end[PANEL_LANES];
+    uint16_t tail[PANEL_LANES][STEP];
+} rows;
+
+static void take_rows(const panel_job *job, const panel_block *b, rows *r)
+{
+    const uint16_t *w = (const uint16_t *)job->at[W] + b->begin;
+    const uint32_t full = b->count / STEP * STEP, rest = b->count - full;
+
+    for (uint32_t j = 0; j < PANEL_LANES; j++) {
+        r->row[j] = w + panel_feature(b, j) * job->k;
+        r->end[j] = r->tail[j];
+        if (rest != 0) {
+            memset(r->tail[j], 0, sizeof r->tail[j]);
+            memcpy(r->tail[j], r->row[j] + full, rest * sizeof *w);
+        }
+    }
+}
+
+static __m256i load_pair(const uint16_t *low, const uint16_t *high)
+{
+    const __m128i u = _mm_loadu_si128((const __m128i *)(const void *)low);
+    const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)high);
+
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(u), v, 1);
+}
+
+/* out[i]: k = 2 i (lower half of a word) and 2 i + 1 of eight rows, whose eight weights lie at
+ * row[j] + at. */
+static inline void turn(const uint16_t *const row[8], uint32_t at, __m256i out[4])
+{
+    __m256i a[4], b[4];
+
+    for (uint32_t i = 0; i < 4; i++)
+        a[i] = load_pair(row[i] + at, row[i + 4] + at);
+    b[0] = _mm256_unpacklo_epi32(a[0], a[1]);
+    b[1] = _mm256_unpackhi_epi32(a[0], a[1]);
+    b[2] = _mm256_unpacklo_epi32(a[2], a[3]);
+    b[3] = _mm256_unpackhi_epi32(a[2], a[3]);
+    out[0] = _mm256_unpacklo_epi64(b[0], b[2]);
+    out[1] = _mm256_unpackhi_epi64(b[0], b[2]);
+    out[2] = _mm256_unpacklo_epi64(b[1], b[3]);
+    out[3] = _mm256_unpackhi_epi64(b[1], b[3]);
+}
+
+static inline __m256 even_f32(__m256i pair) { return lane8_float(_mm256_slli_epi32(pair, 16)); }
+
+static inline __m256 odd_f32(__m256i pair)
+{
+    return lane8_float(_mm256_and_si256(pair, lane8_u32(0xffff0000u)));
+}
+
+/* Prefetches `lines` cache lines of eight rows, `distance` bytes behind k of the chunk. gcc takes
+ * a function that only prefetches for one without effect and drops its calls, unless it is inlined
+ * first. */
+__attribute__((always_inline)) static inline void fetch(const panel_job *job,
+                                                        const panel_block *b,
+                                                        const uint16_t *const row[8], uint32_t k,
+                                                        uint32_t lines, uint32_t distance)
+{
+    const uint64_t row_bytes = (uint64_t)job->k * 2;
+    const uint64_t ahead = panel_ahead(2 * (uint64_t)(b->begin + k), row_bytes, distance);
+
+    for (uint32_t j = 0; j < 8; j++)
+        for (uint32_t line = 0; line < lines; line++)
+            _mm_prefetch((const char *)(row[j] + k) + ahead + 64 * line, _MM_HINT_T1);
+}
+
+static uint32_t weights(const panel_job *job, const panel_block *b, float *wt)
+{
+    rows r;
+
+    take_rows(job, b, &r);
+    for (uint32_t g = 0; g < PANEL_VECTORS; g++) {
+        fetch(job, b, r.row + 8 * g, 0, 4, 2 * LANE_CHUNK);
+        for (uint32_t k = 0; k < b->count; k += STEP) {
+            const bool is_tail = b->count - k < STEP;
+            const uint32_t count = is_tail ? b->count - k : STEP;
+            __m256i pair[4];
+
+            turn((is_tail ? r.end : r.row) + 8 * g, is_tail ? 0 : k, pair);
+            for (uint32_t i = 0; i < STEP; i++)
+                if (i < count)
+                    _mm256_store_ps(wt + (k + i) * PANEL_LANES + 8 * g,
+                                    i % 2 != 0 ? odd_f32(pair[i / 2]) : even_f32(pair[i / 2]));
+        }
+    }
+    return 0;
+}
+
+static uint32_t inputs(const panel_job *job, const panel_block *b, uint64_t t, float *x)
+{
+    panel_bf16_row((const uint16_t *)job->at[X] + t * job->k + b->begin, b->count, x);
+    return 0;
+}
+
+/* sum + x[k] w[k], k ascending, for one step of one group. */
+static inline __m256 step_sum(const uint16_t *const row[8], uint32_t at, const float *x,
+                              __m256 sum)
+{
+    __m256i pair[4];
+
+    turn(row, at, pair);
+    for (uint32_t i = 0; i < 4; i++) {
+        sum = panel_add(sum, _mm256_broadcast_ss(x + 2 * i), even_f32(pair[i]), PANEL_F32);
+        sum = panel_add(sum, _mm256_broadcast_ss(x + 2 * i + 1), odd_f32(pair[i]), PANEL_F32);
+    }
+    return sum;
+}
+
+/* One chunk of one row. Each group of eight rows uses up a cache line, 32 k, at once: rows that lie
+ * a multiple of 1 KiB apart share few places of the first cache. */
+static void chunk_sums(const panel_job *job, const panel_block *b, uint64_t t,
+                       __m256 sums[PANEL_VECTORS])
+{
+    const uint32_t full = b->count / STEP * STEP;
+    _Alignas(32) float x[LANE_CHUNK];
+    rows r;
+
+    take_rows(job, b, &r);
+    panel_bf16_row((const uint16_t *)job->at[X] + t * job->k + b->begin, b->count, x);
+    for (uint32_t begin = 0; begin < full; begin += LINE) {
+        const uint32_t end = full - begin < LINE ? full : begin + LINE;
+
+        for (uint32_t g = 0; g < PANEL_VECTORS; g += 2) {
+            const uint16_t *const *row = r.row + 8 * g;
+            __m256 s0 = sums[g], s1 = sums[g + 1];               /* two chains hide latency */
+
+            fetch(job, b, row, begin, 1, AHEAD);
+            fetch(job, b, row + 8, begin, 1, AHEAD);
+            for (uint32_t k = begin; k < end; k += STEP) {
+                s0 = step_sum(row, k, x + k, s0);
+                s1 = step_sum(row + 8, k, x + k, s1);
+            }
+            sums[g] = s0;
+            sums[g + 1] = s1;
+        }
+    }
+    for (uint32_t g = 0; full != b->count && g < PANEL_VECTORS; g++)
+        sums[g] = step_sum(r.end + 8 * g, 0, x + full, sums[g]);
+}
+
+static bool direct(const panel_job *job, const panel_block *b, uint64_t t, panel_sum *sum)
+{
+    panel_block c = *b;
+
+    for (uint32_t begin = 0, chunk = 0; begin < job->k; begin += LANE_CHUNK, chunk++) {
+        const uint32_t left = job->k - begin;
+        __m256 sums[PANEL_VECTORS] = {0};
+
+        c.begin = begin;
+        c.count = left < LANE_CHUNK ? left : LANE_CHUNK;
+        chunk_sums(job, &c, t, sums);
+        for (uint32_t v = 0; v < PANEL_VECTORS; v++)
+            panel_push(sum, chunk, v, sums[v]);
+    }
+    return true;
+}
+
+static uint32_t store(const panel_job *job, const panel_block *b, uint64_t t, const float *y)
+{
+    const iso_matmul_bf16_args *a = job->args;
+    const uint16_t *bias = job->at[BIAS];
+    const uint64_t at = t * a->n + b->n;
+    __m256i bad = _mm256_setzero_si256();
+    float out[PANEL_LANES];
+
+    memcpy(out, y, sizeof out);
+    if (a->has_bias != 0) {
+        uint16_t half[PANEL_LANES];
+
+        for (uint32_t j = 0; j < PANEL_LANES; j++)
+            half[j] = bias[panel_feature(b, j)];
+        for (uint32_t j = 0; j < PANEL_LANES; j += 8) {
+            const __m256 v = lane8_clean(_mm256_loadu_ps(out + j), &bad);
+
+            _mm256_storeu_ps(out + j, _mm256_add_ps(v, lane8_load_bf16(half + j)));
+        }
+    }
+    if (a->out_f32 == 0)
+        return panel_store_bf16((uint16_t *)job->at[Y] + at, b, out) | lane8_flags(bad);
+    for (uint32_t j = 0; j < PANEL_LANES; j += 8)
+        _mm256_storeu_ps(out + j, lane8_clean(_mm256_loadu_ps(out + j), &bad));
+    memcpy((float *)job->at[Y] + at, out, b->lanes * sizeof *out);
+    return lane8_flags(bad);
+}
+
+void iso_cpu_matmul_bf16_mn_avx2(const void *args, const iso_tensors *tensors, iso_range units)
+{
+    const iso_matmul_bf16_args *a = args;
+    const panel_job job = {a, tensors->at, a->rows.count, a->k, a->n, weights, inputs, direct,
+                           store,   NULL,    NULL};
+
+    iso_flags_raise(tensors->flags, panel_run(&job, units));
+}
