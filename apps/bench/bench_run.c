@@ -213,6 +213,18 @@ static uint64_t read_bytes(const bench_case *test)
     return bytes;
 }
 
+/* What a plan puts into a step: the backend decides by it whether threads pay. */
+static uint64_t operand_bytes(const bench_case *test)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < ISO_OP_INPUTS_MAX; i++)
+        bytes += iso_desc_bytes(&test->call.in[i]);
+    for (uint32_t i = 0; i < ISO_OP_OUTPUTS_MAX; i++)
+        bytes += iso_desc_bytes(&test->call.out[i]);
+    return bytes;
+}
+
 static iso_status run(rig *r, const bench_options *options, const bench_case *test,
                       bench_result *result, iso_error *error)
 {
@@ -231,6 +243,7 @@ static iso_status run(rig *r, const bench_options *options, const bench_case *te
     if (!support.ok)
         return iso_fail(error, ISO_UNSUPPORTED, "%s: %s", test->name, support.text);
     step.kernel_index = support.kernel_index;
+    step.bytes = operand_bytes(test);
     test->call.op->fill(&test->call, step.args);
     ISO_TRY(take_tensors(r, test, &step, error));
     ISO_TRY(record(r, test, &step, error));
