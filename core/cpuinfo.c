@@ -35,7 +35,7 @@ iso_status iso_isa_mask(const char *text, uint32_t *mask, iso_error *error)
         *mask = there;
         return ISO_OK;
     }
-    for (int isa = 0; isa < ISO_ISA_COUNT; isa++) {
+    for (iso_isa isa = 0; isa < ISO_ISA_COUNT; isa++) {
         const size_t used = strlen(names);
 
         if (strcmp(text, isas[isa].name) == 0 && (there & 1u << isa) != 0) {

@@ -29,7 +29,7 @@ static void isas_of(iso_text *text, bool json)
 
     iso_text_printf(text, json ? "],\"cpu_isa\":{"
                                : "\ninstruction sets of kernels (--cpu NAME)\n");
-    for (int isa = 0; isa < ISO_ISA_COUNT; isa++) {
+    for (iso_isa isa = 0; isa < ISO_ISA_COUNT; isa++) {
         const char *is = (there & 1u << isa) != 0 ? "yes" : "no";
 
         if (json)

@@ -18,7 +18,7 @@ static void native_is_all_that_is_there(void **state)
 static void a_mask_keeps_the_weaker_sets(void **state)
 {
     (void)state;
-    for (int isa = 0; isa < ISO_ISA_COUNT; isa++) {
+    for (iso_isa isa = 0; isa < ISO_ISA_COUNT; isa++) {
         uint32_t mask = 0;
         iso_error error;
 
