@@ -177,7 +177,7 @@ static void add_op(step_list *list, const check_device *d, const check_subject *
         step->bytes += s->operand[i].bytes;
     }
     if (!d->is_serial)
-        step->bytes += 1 << 20;      /* an upper bound: small steps are cut as well */
+        step->bytes += 1 << 22;      /* an upper bound: one row is cut, and wakes the team */
 }
 
 /* ---- one launch ---- */
