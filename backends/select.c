@@ -2,10 +2,24 @@
 
 #include <string.h>
 
+/* Weights have the row's layout, everything else is plain. */
+static iso_layout layout_of(const iso_op_call *call, uint32_t input, iso_layout layout)
+{
+    return iso_op_is_weight(call->op, input) ? layout : ISO_LAYOUT_PLAIN;
+}
+
+bool iso_select_is_plain(const iso_op_call *call)
+{
+    for (uint32_t i = 0; i < call->op->input_count; i++)
+        if (call->in[i].layout != ISO_LAYOUT_PLAIN)
+            return false;
+    return true;
+}
+
 static bool has_layout(const iso_op_call *call, iso_layout layout)
 {
     for (uint32_t i = 0; i < call->op->input_count; i++)
-        if (iso_desc_present(&call->in[i]) && call->in[i].layout != layout)
+        if (iso_desc_present(&call->in[i]) && call->in[i].layout != layout_of(call, i, layout))
             return false;
     return true;
 }
@@ -51,7 +65,7 @@ uint32_t iso_select_kernel(const iso_select_row *rows, uint32_t row_count, uint3
         } else {
             iso_select_accept(call, row->kernel, r, support);
             for (uint32_t i = 0; i < call->op->input_count; i++)
-                support->layout_in[i] = row->layout;
+                support->layout_in[i] = layout_of(call, i, row->layout);
             return r;
         }
     }

@@ -10,7 +10,7 @@ typedef struct iso_select_row {
     const char *kernel;                  /* "matmul_fp8/cpu/m1/portable" */
     const char *form_isa;                /* "m1/portable", for refusals */
     uint32_t isa;                        /* iso_isa of a CPU row; 0 elsewhere */
-    iso_layout layout;                   /* of every input */
+    iso_layout layout;                   /* of every weight */
     const char *accepts_name;            /* "k_multiple_32" */
     bool (*accepts)(const iso_op_call *call);
 } iso_select_row;
@@ -21,6 +21,9 @@ typedef struct iso_select_row {
  * and layout_in; otherwise reason. */
 uint32_t iso_select_kernel(const iso_select_row *rows, uint32_t row_count, uint32_t isa_mask,
                            const iso_op_call *call, iso_support *support);
+
+/* Whether no operand is packed. */
+bool iso_select_is_plain(const iso_op_call *call);
 
 /* Fills *support for a kernel outside the rows (a reference), which takes plain inputs. */
 void iso_select_accept(const iso_op_call *call, const char *kernel, uint32_t kernel_index,

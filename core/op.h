@@ -23,7 +23,10 @@ enum iso_op_flags {
     ISO_OP_PURE = 0,
     ISO_OP_UPDATE = 1,               /* output 0 is input 0, changed in place */
     ISO_OP_SCRATCH = 2,              /* needs the scratch tensor that `scratch` describes */
-    ISO_OP_HOST = 4                  /* runs on the CPU backend only (rotary tables, hashing) */
+    ISO_OP_HOST = 4,                 /* runs on the CPU backend only (rotary tables, hashing) */
+    /* Inputs that may come in a packed layout, all of one call in the same. */
+    ISO_OP_WEIGHT_1 = 1 << 9, ISO_OP_WEIGHT_2 = 1 << 10, ISO_OP_WEIGHT_4 = 1 << 12,
+    ISO_OP_WEIGHT_5 = 1 << 13, ISO_OP_WEIGHT_4_5 = ISO_OP_WEIGHT_4 | ISO_OP_WEIGHT_5
 };
 
 /* Raised by a kernel in the step's flag word; the run reports them (numerics 1.3). */
@@ -86,6 +89,12 @@ struct iso_op {
     /* Descriptor of the scratch tensor; NULL unless ISO_OP_SCRATCH. */
     iso_tensor_desc (*scratch)(const iso_op_call *call);
 };
+
+/* Input `index` of the operator is a weight, which may be packed. */
+static inline bool iso_op_is_weight(const iso_op *op, uint32_t index)
+{
+    return (op->flags >> 8 >> index & 1u) != 0;
+}
 
 /* OR `bits` into the flag word; may be called by any number of workers at once. */
 void iso_flags_raise(uint32_t *flags, uint32_t bits);

@@ -1,6 +1,11 @@
 #include "core/tensor.h"
 
+#include "core/rows32.h"
+
 #include <string.h>
+
+/* A layout may pad a byte of a row to a unit of 4, and a row to a tile of 32. */
+enum { PADDING_MAX = 128 };
 
 iso_tensor_desc iso_desc4(iso_dtype dtype, int64_t e0, int64_t e1, int64_t e2, int64_t e3)
 {
@@ -64,6 +69,8 @@ uint64_t iso_desc_bytes(const iso_tensor_desc *desc)
 
     if (!iso_desc_present(desc))
         return 0;
+    if (desc->layout == ISO_LAYOUT_ROWS32)
+        return iso_rows32_tiles(desc) * iso_rows32_tile_bytes(desc);
     if (!iso_dtype_bytes(desc->dtype, (uint64_t)iso_desc_elems(desc), &bytes))
         ISO_ASSERT_SAYS(false, "descriptor was not checked");
     return bytes;
@@ -89,6 +96,9 @@ iso_status iso_desc_check(const iso_tensor_desc *desc, const char *what, iso_err
                         ISO_RANK_MAX);
     if ((unsigned)desc->layout >= ISO_LAYOUT_COUNT)
         return iso_fail(error, ISO_BAD_LAYOUT, "%s: unknown layout %d", what, (int)desc->layout);
+    if (desc->layout == ISO_LAYOUT_ROWS32 && desc->rank < 2)
+        return iso_fail(error, ISO_BAD_LAYOUT, "%s: rank %u is rows32, expected rank 2 or more",
+                        what, desc->rank);
     for (uint32_t i = 0; i < ISO_RANK_MAX; i++) {
         if (desc->extent[i] < 0 || (i >= desc->rank && desc->extent[i] != 1))
             return iso_fail(error, ISO_BAD_SHAPE, "%s: extent %u is %lld", what, i,
@@ -99,7 +109,7 @@ iso_status iso_desc_check(const iso_tensor_desc *desc, const char *what, iso_err
     if (iso_desc_last(desc) % iso_dtype_block_elems(desc->dtype) != 0)
         return iso_fail(error, ISO_BAD_SHAPE, "%s: last extent %lld is no multiple of %u", what,
                         (long long)iso_desc_last(desc), iso_dtype_block_elems(desc->dtype));
-    if (!iso_dtype_bytes(desc->dtype, elems, &bytes) || bytes > INT64_MAX)
+    if (!iso_dtype_bytes(desc->dtype, elems, &bytes) || bytes > INT64_MAX / PADDING_MAX)
         return iso_fail(error, ISO_BAD_SHAPE, "%s: byte count overflows", what);
     return ISO_OK;
 }

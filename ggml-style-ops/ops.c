@@ -9,6 +9,9 @@
 #define SCRATCH_OF_PURE(name) NULL
 #define SCRATCH_OF_UPDATE(name) NULL
 #define SCRATCH_OF_HOST(name) NULL
+#define SCRATCH_OF_WEIGHT_1(name) NULL
+#define SCRATCH_OF_WEIGHT_2(name) NULL
+#define SCRATCH_OF_WEIGHT_4_5(name) NULL
 #define SCRATCH_OF_SCRATCH(name) iso_##name##_scratch
 
 static const iso_op table[ISO_OP_ID_COUNT] = {

@@ -36,7 +36,7 @@ iso_status iso_rule_input(const iso_op_call *call, uint32_t index, const char *w
     if (in->dtype != dtype)
         return iso_fail(error, ISO_BAD_DTYPE, "%s: %s is %s, expected %s", call->op->name, what,
                         iso_desc_text(in, text), iso_dtype_name(dtype));
-    if (in->layout != ISO_LAYOUT_PLAIN)
+    if (in->layout != ISO_LAYOUT_PLAIN && !iso_op_is_weight(call->op, index))
         return iso_fail(error, ISO_BAD_LAYOUT, "%s: %s is %s, expected plain", call->op->name,
                         what, iso_layout_name(in->layout));
     if (in->rank != rank)

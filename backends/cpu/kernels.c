@@ -112,5 +112,8 @@ void iso_cpu_query(iso_device *device, const iso_op_call *call, iso_num_class nu
     if (!device->is_reference_only
         && iso_select_kernel(select_rows, count, device->isa_mask, call, support) != count)
         return;
-    iso_select_accept(call, iso_cpu_reference_name(call->op), count, support);
+    if (iso_select_is_plain(call))
+        iso_select_accept(call, iso_cpu_reference_name(call->op), count, support);
+    else
+        support->reason = ISO_REASON_LAYOUT;
 }

@@ -53,6 +53,9 @@ typedef struct check_subject {
 
 /* Infers and fills; false with a text when the case does not infer. */
 bool check_subject_init(check_subject *subject, const iso_case *test, char text[CHECK_TEXT]);
+/* The same case with its weights in `layout`: a subject of its own, with the same expected bytes.
+ * False: the operator takes no packed weight. */
+bool check_subject_pack(const check_subject *subject, iso_layout layout, check_subject *packed);
 void check_subject_deinit(check_subject *subject);
 /* XXH3-128 of all live output bytes in order, once there is an oracle. */
 void check_subject_hash(const check_subject *subject, uint64_t hash[2]);

@@ -2,6 +2,7 @@
 
 #include "core/alloc.h"
 #include "core/hash.h"
+#include "core/rows32.h"
 
 /* ---- lists ---- */
 
@@ -146,6 +147,42 @@ bool check_subject_init(check_subject *s, const iso_case *test, char text[CHECK_
     add_operands(s);
     fill_inputs(s);
     fill_args(s);
+    return true;
+}
+
+static void pack_operand(const check_operand *from, check_operand *to)
+{
+    if (from->value == NULL)
+        return;
+    if (to->desc.layout == ISO_LAYOUT_ROWS32)
+        iso_rows32_pack(&to->desc, 0, iso_rows32_tiles(&to->desc), from->value, to->value);
+    else
+        memcpy(to->value, from->value, (size_t)from->bytes);
+}
+
+bool check_subject_pack(const check_subject *s, iso_layout layout, check_subject *packed)
+{
+    iso_error error = {0};
+    bool has_weight = false;
+
+    *packed = (check_subject){.test = s->test, .call = s->call};
+    memcpy(packed->block, s->block, sizeof s->block);
+    for (uint32_t i = 0; i < s->call.op->input_count; i++)
+        if (iso_op_is_weight(s->call.op, i) && iso_desc_present(&s->call.in[i])) {
+            packed->call.in[i].layout = layout;
+            has_weight = true;
+        }
+    if (!has_weight)
+        return false;
+    ISO_ASSERT(packed->call.op->infer(&packed->call, &error) == ISO_OK);
+    add_operands(packed);
+    for (uint32_t i = 0; i < s->operand_count; i++) {
+        pack_operand(&s->operand[i], &packed->operand[i]);
+        if (s->operand[i].expected != NULL)
+            memcpy(packed->operand[i].expected, s->operand[i].expected,
+                   (size_t)s->operand[i].bytes);
+    }
+    fill_args(packed);
     return true;
 }
 

@@ -60,6 +60,9 @@ static const char *flag_text(const char *flag)
     return strcmp(flag, "PURE") == 0 ? ""
          : strcmp(flag, "UPDATE") == 0 ? "updates input 0"
          : strcmp(flag, "SCRATCH") == 0 ? "scratch"
+         : strcmp(flag, "WEIGHT_1") == 0 ? "input 1 may be packed"
+         : strcmp(flag, "WEIGHT_2") == 0 ? "input 2 may be packed"
+         : strcmp(flag, "WEIGHT_4_5") == 0 ? "inputs 4, 5 may be packed"
          : strcmp(flag, "HOST") == 0 ? "CPU only" : flag;
 }
 
