@@ -11,24 +11,27 @@ typedef struct kernel_row {
     uint64_t grain;
 } kernel_row;
 
-static bool accepts_any(const iso_op_call *call)
+/* Not used where all rows that name it are another architecture's. */
+#define PREDICATE __attribute__((unused)) static bool
+
+PREDICATE accepts_any(const iso_op_call *call)
 {
     (void)call;
     return true;
 }
 
 /* matmul_experts: what the kernel's tables hold for 16 tokens. */
-static bool accepts_picks_max_8(const iso_op_call *call) { return call->in[2].extent[1] <= 8; }
+PREDICATE accepts_picks_max_8(const iso_op_call *call) { return call->in[2].extent[1] <= 8; }
 
 /* matmul_experts: digits of one activation row in the kernel's table. */
-static bool accepts_experts_k_max_8192(const iso_op_call *call)
+PREDICATE accepts_experts_k_max_8192(const iso_op_call *call)
 {
     return iso_desc_last(&call->in[0]) <= 8192;
 }
 
 /* attend: blocks of 64 keys that the kernel keeps scores of; in: ring_code [slots, window, d],
  * ids [T, picks]. A window that is not aligned touches one block more. */
-static bool accepts_key_blocks_max_40(const iso_op_call *call)
+PREDICATE accepts_key_blocks_max_40(const iso_op_call *call)
 {
     const int64_t window = call->in[1].extent[1];
     const int64_t picks = iso_desc_present(&call->in[8]) ? call->in[8].extent[1] : 0;
@@ -37,7 +40,7 @@ static bool accepts_key_blocks_max_40(const iso_op_call *call)
 }
 
 /* index_score: the query of one token, q [tokens, heads, dim], in the kernel's table. */
-static bool accepts_index_values_max_16384(const iso_op_call *call)
+PREDICATE accepts_index_values_max_16384(const iso_op_call *call)
 {
     const int64_t heads = call->in[0].extent[1], dim = call->in[0].extent[2];
 

@@ -11,6 +11,13 @@
 #else
 #define KERNEL_IF_avx2(...)
 #endif
+#if ISO_BUILD_ARM
+#define KERNEL_IF_neon(...) __VA_ARGS__
+#define KERNEL_IF_dotprod(...) __VA_ARGS__
+#else
+#define KERNEL_IF_neon(...)
+#define KERNEL_IF_dotprod(...)
+#endif
 
 #define KERNEL(op, form, isa, layout, accepts, grain)                                             \
     KERNEL_IF_##isa(DECLARE_KERNEL(op, form, isa))

@@ -4,6 +4,10 @@
 #ifndef ISO_BACKENDS_CPU_SIMD_H
 #define ISO_BACKENDS_CPU_SIMD_H
 
+#if defined __aarch64__
+#include <arm_neon.h>
+#else
 #include <immintrin.h>
+#endif
 
 #endif

@@ -62,8 +62,9 @@ const lint_door lint_doors[] = {
     /* Counters of the allocator, the flag word of a step, pieces of work: integers. */
     {"stdatomic.h", "core/alloc.c core/op.c core/threads.c tests/"},
     {"xmmintrin.h", "core/fpmode_x86.c tests/"},
-    {"immintrin.h", "backends/cpu/simd.h"},
+    {"immintrin.h arm_neon.h", "backends/cpu/simd.h"},
     {"cpuid.h", "core/cpuinfo_x86.c"},
+    {"sys/auxv.h", "core/cpuinfo_arm.c"},
     /* Systems: core/os_posix.c for the library, convert/folder.c to write checkpoints, apps/ for
      * terminals and signals. */
     {"dirent.h fcntl.h pthread.h sched.h sys/mman.h sys/resource.h sys/stat.h sys/types.h "

@@ -191,6 +191,8 @@ static void walk(lint_tree *tree, const char *folder)
         snprintf(full, sizeof full, "%s/%s", tree->root, inner);
         if (entry->d_name[0] == '.' && (entry->d_name[1] == '\0' || entry->d_name[1] == '.'))
             continue;
+        if (strcmp(entry->d_name, ".git") == 0)          /* of a worktree it is a file */
+            continue;
         if (lstat(full, &info) != 0)
             continue;
         if (S_ISDIR(info.st_mode) && !(is_skipped(entry->d_name) && *folder == '\0'))
