@@ -9,6 +9,7 @@
 #ifndef ISO_CPU_ARM_EXPERTS_NEON_H
 #define ISO_CPU_ARM_EXPERTS_NEON_H
 
+#include "backends/cpu/arm/e2m1_neon.h"
 #include "backends/cpu/arm/lane_neon.h"
 #include "core/op.h"
 #include "ggml-style-ops/args.h"
@@ -110,8 +111,7 @@ static inline void experts_inputs(experts_work *w)
 
 static inline experts_codes experts_load(const uint8_t *code)
 {
-    static const int8_t value[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    const int8x16_t table = vld1q_s8(value);
+    const int8x16_t table = e2m1_table();
     const uint8x16_t pair = vld1q_u8(code);
 
     return (experts_codes){vqtbl1q_s8(table, vandq_u8(pair, vdupq_n_u8(15))),

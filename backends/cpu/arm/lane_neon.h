@@ -30,13 +30,18 @@ static inline float32x4_t lane4_clean(float32x4_t x, uint32x4_t *bad)
     return lane4_float(vbslq_u32(is_nan, vdupq_n_u32(0x7fc00000u), vandq_u32(u, keep)));
 }
 
-/* clean, then round to bf16: words with the pattern in the upper half. */
-static inline uint32x4_t lane4_bf16(float32x4_t x, uint32x4_t *bad)
+/* Rounds a cleaned value to bf16: words with the pattern in the upper half. */
+static inline uint32x4_t lane4_bf16_round(float32x4_t x)
 {
-    const uint32x4_t u = lane4_bits(lane4_clean(x, bad));
-    const uint32x4_t odd = vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1));
+    const uint32x4_t u = lane4_bits(x), odd = vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1));
 
     return vaddq_u32(u, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+}
+
+/* clean, then round. */
+static inline uint32x4_t lane4_bf16(float32x4_t x, uint32x4_t *bad)
+{
+    return lane4_bf16_round(lane4_clean(x, bad));
 }
 
 /* ---- eight bf16 values ---- */
@@ -94,6 +99,11 @@ static inline lane8 lane8_add(lane8 a, lane8 b)
 static inline lane8 lane8_mul(lane8 a, lane8 b)
 {
     return (lane8){vmulq_f32(a.low, b.low), vmulq_f32(a.high, b.high)};
+}
+
+static inline lane8 lane8_clean(lane8 x, uint32x4_t *bad)
+{
+    return (lane8){lane4_clean(x.low, bad), lane4_clean(x.high, bad)};
 }
 
 /* ---- functions ---- */
