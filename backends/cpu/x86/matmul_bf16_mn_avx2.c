@@ -2,10 +2,8 @@
  * the bits of mul and add. Two neighbouring weights of a row move as one 32-bit word: eight rows of
  * eight weights are turned with eight shuffles, and a shift or a mask makes each f32. */
 #include "backends/cpu/kernels.h"
-#include "backends/cpu/x86/panel.h"
-#include "ggml-style-ops/args.h"
+#include "backends/cpu/x86/matmul_bf16_avx2.h"
 
-enum { X, W, BIAS, Y };
 enum { STEP = 8, LINE = 32, AHEAD = 512 };                       /* k, k, bytes */
 
 /* The chunk's rows, and copies of what is left behind the last full step, with zeros behind. */
@@ -16,7 +14,7 @@ typedef struct rows {
 
 static void take_rows(const panel_job *job, const panel_block *b, rows *r)
 {
-    const uint16_t *w = (const uint16_t *)job->at[W] + b->begin;
+    const uint16_t *w = (const uint16_t *)job->at[BF16_W] + b->begin;
     const uint32_t full = b->count / STEP * STEP, rest = b->count - full;
 
     for (uint32_t j = 0; j < PANEL_LANES; j++) {
@@ -55,13 +53,6 @@ static inline void turn(const uint16_t *const row[8], uint32_t at, __m256i out[4
     out[3] = _mm256_unpackhi_epi64(b[1], b[3]);
 }
 
-static inline __m256 even_f32(__m256i pair) { return lane8_float(_mm256_slli_epi32(pair, 16)); }
-
-static inline __m256 odd_f32(__m256i pair)
-{
-    return lane8_float(_mm256_and_si256(pair, lane8_u32(0xffff0000u)));
-}
-
 /* Prefetches `lines` cache lines of eight rows, `distance` bytes behind k of the chunk. gcc takes
  * a function that only prefetches for one without effect and drops its calls, unless it is inlined
  * first. */
@@ -94,15 +85,9 @@ static uint32_t weights(const panel_job *job, const panel_block *b, float *wt)
             for (uint32_t i = 0; i < STEP; i++)
                 if (i < count)
                     _mm256_store_ps(wt + (k + i) * PANEL_LANES + 8 * g,
-                                    i % 2 != 0 ? odd_f32(pair[i / 2]) : even_f32(pair[i / 2]));
+                                    i % 2 != 0 ? bf16_odd(pair[i / 2]) : bf16_even(pair[i / 2]));
         }
     }
-    return 0;
-}
-
-static uint32_t inputs(const panel_job *job, const panel_block *b, uint64_t t, float *x)
-{
-    panel_bf16_row((const uint16_t *)job->at[X] + t * job->k + b->begin, b->count, x);
     return 0;
 }
 
@@ -114,8 +99,8 @@ static inline __m256 step_sum(const uint16_t *const row[8], uint32_t at, const f
 
     turn(row, at, pair);
     for (uint32_t i = 0; i < 4; i++) {
-        sum = panel_add(sum, _mm256_broadcast_ss(x + 2 * i), even_f32(pair[i]), PANEL_F32);
-        sum = panel_add(sum, _mm256_broadcast_ss(x + 2 * i + 1), odd_f32(pair[i]), PANEL_F32);
+        sum = panel_add(sum, _mm256_broadcast_ss(x + 2 * i), bf16_even(pair[i]), PANEL_F32);
+        sum = panel_add(sum, _mm256_broadcast_ss(x + 2 * i + 1), bf16_odd(pair[i]), PANEL_F32);
     }
     return sum;
 }
@@ -130,7 +115,7 @@ static void chunk_sums(const panel_job *job, const panel_block *b, uint64_t t,
     rows r;
 
     take_rows(job, b, &r);
-    panel_bf16_row((const uint16_t *)job->at[X] + t * job->k + b->begin, b->count, x);
+    panel_bf16_row((const uint16_t *)job->at[BF16_X] + t * job->k + b->begin, b->count, x);
     for (uint32_t begin = 0; begin < full; begin += LINE) {
         const uint32_t end = full - begin < LINE ? full : begin + LINE;
 
@@ -169,39 +154,11 @@ static bool direct(const panel_job *job, const panel_block *b, uint64_t t, panel
     return true;
 }
 
-static uint32_t store(const panel_job *job, const panel_block *b, uint64_t t, const float *y)
-{
-    const iso_matmul_bf16_args *a = job->args;
-    const uint16_t *bias = job->at[BIAS];
-    const uint64_t at = t * a->n + b->n;
-    __m256i bad = _mm256_setzero_si256();
-    float out[PANEL_LANES];
-
-    memcpy(out, y, sizeof out);
-    if (a->has_bias != 0) {
-        uint16_t half[PANEL_LANES];
-
-        for (uint32_t j = 0; j < PANEL_LANES; j++)
-            half[j] = bias[panel_feature(b, j)];
-        for (uint32_t j = 0; j < PANEL_LANES; j += 8) {
-            const __m256 v = lane8_clean(_mm256_loadu_ps(out + j), &bad);
-
-            _mm256_storeu_ps(out + j, _mm256_add_ps(v, lane8_load_bf16(half + j)));
-        }
-    }
-    if (a->out_f32 == 0)
-        return panel_store_bf16((uint16_t *)job->at[Y] + at, b, out) | lane8_flags(bad);
-    for (uint32_t j = 0; j < PANEL_LANES; j += 8)
-        _mm256_storeu_ps(out + j, lane8_clean(_mm256_loadu_ps(out + j), &bad));
-    memcpy((float *)job->at[Y] + at, out, b->lanes * sizeof *out);
-    return lane8_flags(bad);
-}
-
 void iso_cpu_matmul_bf16_mn_avx2(const void *args, const iso_tensors *tensors, iso_range units)
 {
     const iso_matmul_bf16_args *a = args;
-    const panel_job job = {a, tensors->at, a->rows.count, a->k, a->n, weights, inputs, direct,
-                           store,   NULL,    NULL};
+    const panel_job job = {a, tensors->at, a->rows.count, a->k, a->n, weights, bf16_inputs,
+                           direct, bf16_store, NULL, NULL};
 
     iso_flags_raise(tensors->flags, panel_run(&job, units));
 }
