@@ -18,14 +18,16 @@ static bool weights(const tiles_job *job, const tiles_block *b, float *wt)
     const uint8_t *pair = b->tile + (uint64_t)b->p.begin / PAIR * PAIR_BYTES;
 
     (void)job;
-    for (uint32_t k = 0; k < b->p.count; k += PAIR, pair += PAIR_BYTES, wt += PAIR * PANEL_LANES)
+    for (uint32_t k = 0; k < b->p.count; k += PAIR, pair += PAIR_BYTES, wt += PAIR * PANEL_LANES) {
+        _mm_prefetch((const char *)pair + TILES_AHEAD, _MM_HINT_T0);
+        _mm_prefetch((const char *)pair + TILES_AHEAD + 64, _MM_HINT_T0);
         for (uint32_t v = 0; v < PANEL_VECTORS; v++) {
             const __m256i word = load(pair, v);
 
-            _mm_prefetch((const char *)pair + TILES_AHEAD + 32 * v, _MM_HINT_T0);
             _mm256_store_ps(wt + 8 * v, bf16_even(word));
             _mm256_store_ps(wt + PANEL_LANES + 8 * v, bf16_odd(word));
         }
+    }
     return true;
 }
 
