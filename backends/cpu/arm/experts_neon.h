@@ -1,6 +1,6 @@
 /* experts_neon: matmul_experts with AArch64 vectors, any number of tokens. 16 tokens and up to 64
- * features at a time, picks of one expert side by side, so that a row of weights is decoded once
- * for all of them. Included by one file per instruction set, which says how a block is summed.
+ * features at a time, picks of one expert side by side, so that a row of weights comes from memory
+ * once for all of them. Included by one file per instruction set, which says how a block is summed.
  *
  * The integer sum of a block is exact by any means (numerics 6.5). An activation is split into
  * three digits of eight bits, X = d0 + 128 d1 + 16384 d2, |d0|, |d1| <= 64, |d2| <= 15; codes are
