@@ -100,7 +100,8 @@ typedef struct iso_support {
     char text[160];                  /* refusal in words, every refused row included */
     iso_num_class num_class;
     const char *kernel;              /* "matmul_fp8/cpu/m1/portable" or "rms_norm/cpu/reference" */
-    uint32_t kernel_index;           /* the backend's own; handed back in the step */
+    uint32_t kernel_index;           /* the backend's own; handed back in the step. Of two kernels
+                                        for an operator the lower one is better */
     iso_layout layout_in[ISO_OP_INPUTS_MAX];
 } iso_support;
 

@@ -125,8 +125,9 @@ ISO_API void iso_model_get_info(const iso_model *model, iso_model_info *info);
 
 /* ---- progress ---- */
 
-/* Reports work done out of total; phase is "load", "prefill" or "verify". Returning false cancels:
- * the call in progress ends with ISO_CANCELLED and loses nothing that was committed. */
+/* Reports work done out of total; phase is "load", "pack", "prefill" or "verify".
+ * Returning false cancels: the call in progress ends with ISO_CANCELLED and loses nothing that was
+ * committed. */
 typedef bool iso_progress_fn(void *context, const char *phase, uint64_t done, uint64_t total);
 
 /* ---- checkpoints: inspect, verify, tiny ---- */
@@ -264,6 +265,8 @@ typedef struct iso_engine_options {
     bool poison;                     /* NaN patterns in new state, and in the workspace before
                                         each step */
     bool reference_only;             /* no kernel but the references: slow, the same bits */
+    const char *layout;              /* of weights: "plain", "rows32" (packed wherever a kernel
+                                        takes it), "auto" or NULL (packed where that is better) */
     const char *cpu;                 /* strongest instruction set: "portable", "avx2"; NULL: all */
     iso_progress_fn *progress;
     void *progress_context;

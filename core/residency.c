@@ -2,6 +2,8 @@
 
 #include "core/alloc.h"
 #include "core/array.h"
+#include "core/rows32.h"
+#include "core/threads.h"
 
 #include <string.h>
 
@@ -179,6 +181,63 @@ iso_status iso_residency_write(iso_residency *residency, uint32_t id, uint64_t o
     w->bytes_written += bytes;
     return ISO_OK;
 }
+
+/* ---- layouts ---- */
+
+enum { PIECE_BYTES = 1 << 18 };      /* that a thread arranges at a time */
+
+typedef struct arrangement {
+    iso_tensor_desc desc;
+    iso_layout layout;               /* to bring it into */
+    const void *from;
+    void *to;
+} arrangement;
+
+static void arrange_tiles(const void *args, const iso_tensors *tensors, iso_range tiles)
+{
+    const arrangement *a = args;
+
+    (void)tensors;
+    if (a->layout == ISO_LAYOUT_ROWS32)
+        iso_rows32_pack(&a->desc, tiles.begin, tiles.end, a->from, a->to);
+    else
+        iso_rows32_unpack(&a->desc, tiles.begin, tiles.end, a->from, a->to);
+}
+
+iso_status iso_residency_arrange(iso_residency *residency, uint32_t id, iso_layout layout,
+                                 uint32_t thread_count, iso_error *error)
+{
+    weight *w = find(residency, id, error);
+    const iso_tensors none = {0};
+    weight made;
+    arrangement a;
+    uint64_t grain;
+
+    ISO_ASSERT(residency->lease_count == 0);
+    if (w == NULL)
+        return ISO_BAD_ARGUMENT;
+    if (w->group == ISO_GROUP_ROWS || !is_filled(w))
+        return iso_fail(error, ISO_BAD_ARGUMENT, "%s: %s", w->name,
+                        w->group == ISO_GROUP_ROWS ? "a table of rows has no other layout"
+                                                   : "not filled");
+    if (w->desc.layout == layout)
+        return ISO_OK;
+    made = (weight){.name = w->name, .group = w->group, .desc = w->desc};
+    made.desc.layout = layout;
+    ISO_TRY(iso_desc_check(&made.desc, w->name, error));
+    made.bytes = made.bytes_written = iso_desc_bytes(&made.desc);
+    ISO_TRY(take_memory(residency, &made, error));
+    a = (arrangement){w->desc, layout, w->mapped != NULL ? w->mapped : w->host, made.host};
+    grain = PIECE_BYTES / (iso_rows32_tile_bytes(&a.desc) + 1) + 1;
+    iso_threads_run(thread_count, iso_rows32_tiles(&a.desc), grain, arrange_tiles, &a, &none);
+    *(w->mapped != NULL ? &residency->stats.mapped_bytes : &residency->stats.resident_bytes) -=
+        w->bytes;
+    residency->backend->buffer_destroy(&w->buffer);
+    *w = made;
+    return ISO_OK;
+}
+
+/* ---- leases ---- */
 
 iso_status iso_residency_acquire(iso_residency *residency, const uint32_t *ids, uint32_t count,
                                  iso_lease *lease, iso_error *error)

@@ -49,6 +49,12 @@ typedef struct iso_lease {
     uint32_t open;                       /* 0: closed */
 } iso_lease;
 
+/* Brings a filled weight (no ROWS) into a layout, and frees its old memory or leaves its mapping:
+ * both are there while it works. No lease may be open. thread_count >= 1. ISO_OVER_BUDGET,
+ * ISO_NO_MEMORY, ISO_BAD_LAYOUT: the weight is then what it was. */
+iso_status iso_residency_arrange(iso_residency *residency, uint32_t id, iso_layout layout,
+                                 uint32_t thread_count, iso_error *error);
+
 /* Leases weights; addresses are valid until release. ISO_BAD_TENSOR if one was never filled. */
 iso_status iso_residency_acquire(iso_residency *residency, const uint32_t *ids, uint32_t count,
                                  iso_lease *lease, iso_error *error);

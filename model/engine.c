@@ -65,12 +65,17 @@ static iso_status load(iso_engine *engine, iso_error *error)
 {
     const iso_load_progress progress = {engine->options.progress,
                                         engine->options.progress_context};
+
+    ISO_TRY(iso_residency_create(engine->backend, engine->device, 0, &engine->residency, error));
+    return iso_weights_load(engine->config, engine->model->store, engine->residency, &progress,
+                            &engine->weights, error);
+}
+
+static iso_status lease(iso_engine *engine, iso_error *error)
+{
     const uint32_t *ids;
     uint32_t count;
 
-    ISO_TRY(iso_residency_create(engine->backend, engine->device, 0, &engine->residency, error));
-    ISO_TRY(iso_weights_load(engine->config, engine->model->store, engine->residency, &progress,
-                             &engine->weights, error));
     ids = iso_weight_leased(engine->weights, &count);
     return iso_residency_acquire(engine->residency, ids, count, &engine->lease, error);
 }
@@ -94,6 +99,8 @@ static iso_status start(iso_engine *engine, const iso_engine_options *options, i
     state.page_rows = engine->options.page_rows;
     state.poison = engine->options.poison;
     ISO_TRY(iso_state_create(engine->backend, engine->device, &state, &engine->state, error));
+    ISO_TRY(iso_engine_arrange(engine, error));
+    ISO_TRY(lease(engine, error));
     return iso_engine_prepare(engine, error);
 }
 

@@ -72,11 +72,16 @@ struct iso_session {
 /* Takes pages so that `tokens` tokens have room. */
 iso_status iso_session_reserve(iso_session *session, uint32_t tokens, iso_error *error);
 
+/* layouts.c: brings loaded weights into the layouts that options.layout asks for; before weights
+ * are leased and plans are made. */
+iso_status iso_engine_arrange(iso_engine *engine, iso_error *error);
+
 /* engine_plan.c */
 iso_status iso_engine_plan(iso_engine *engine, const iso_bucket *bucket, iso_bucket_plan **plan,
                            iso_error *error);
 void iso_engine_bucket(const iso_engine *engine, uint32_t tokens, uint32_t context,
                        uint32_t logit_rows, iso_bucket *bucket);
+iso_model_parts iso_engine_parts(const iso_engine *engine);
 iso_status iso_engine_prepare(iso_engine *engine, iso_error *error);
 iso_status iso_engine_make_sampler(iso_engine *engine, iso_error *error);
 void iso_ready_destroy(const iso_engine *engine, iso_ready *ready);

@@ -75,14 +75,14 @@ void iso_ready_destroy(const iso_engine *engine, iso_ready *ready)
         engine->backend->buffer_destroy(&ready->workspace);
 }
 
-static iso_model_parts parts_of(const iso_engine *engine)
+iso_model_parts iso_engine_parts(const iso_engine *engine)
 {
     return (iso_model_parts){engine->config, engine->weights, iso_state_spec_of(engine->state)};
 }
 
 static iso_status build_bucket(iso_engine *engine, iso_bucket_plan *plan, iso_error *error)
 {
-    const iso_model_parts parts = parts_of(engine);
+    const iso_model_parts parts = iso_engine_parts(engine);
     iso_graph *graph = NULL;
 
     ISO_TRY(iso_build_prelude(&parts, &plan->bucket, &graph, &plan->prelude_io, error));
@@ -157,7 +157,7 @@ static iso_status measure(iso_engine *engine, iso_graph **graph, uint64_t *bytes
 /* The largest step decides the workspace: a smaller bucket hardly ever needs more. */
 static iso_status measure_all(iso_engine *engine, uint64_t *bytes, iso_error *error)
 {
-    const iso_model_parts parts = parts_of(engine);
+    const iso_model_parts parts = iso_engine_parts(engine);
     iso_graph *graph = NULL;
     iso_bucket bucket;
     iso_forward_io io;
@@ -176,7 +176,7 @@ static iso_status measure_all(iso_engine *engine, uint64_t *bytes, iso_error *er
 
 iso_status iso_engine_prepare(iso_engine *engine, iso_error *error)
 {
-    const iso_model_parts parts = parts_of(engine);
+    const iso_model_parts parts = iso_engine_parts(engine);
     /* The sampler: scratch of one row of the vocabulary. */
     uint64_t bytes = iso_align_up(4 * (uint64_t)engine->config->vocab_size, 64);
     iso_graph *graph = NULL;

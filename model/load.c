@@ -57,6 +57,27 @@ bool iso_weight_find(const iso_weight_directory *directory, const char *name, ui
     return true;
 }
 
+uint32_t iso_weight_count(const iso_weight_directory *directory) { return directory->count; }
+
+static entry *entry_of(const iso_weight_directory *directory, uint32_t id)
+{
+    for (uint32_t i = 0; i < directory->count; i++)
+        if (directory->entry[i].id == id)
+            return &directory->entry[i];
+    ISO_ASSERT(false && "an id that was given out");
+    return NULL;
+}
+
+const iso_tensor_desc *iso_weight_desc(const iso_weight_directory *directory, uint32_t id)
+{
+    return &entry_of(directory, id)->desc;
+}
+
+void iso_weight_set_layout(iso_weight_directory *directory, uint32_t id, iso_layout layout)
+{
+    entry_of(directory, id)->desc.layout = layout;
+}
+
 const uint32_t *iso_weight_leased(const iso_weight_directory *directory, uint32_t *count)
 {
     *count = directory->leased;

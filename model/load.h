@@ -28,6 +28,11 @@ void iso_weight_directory_destroy(iso_weight_directory **directory);
 /* False if no such weight was loaded. */
 bool iso_weight_find(const iso_weight_directory *directory, const char *name, uint32_t *id,
                      iso_tensor_desc *desc);
+/* Weights of a directory: ids are 0 .. count - 1. The layout is what descriptors say from now on;
+ * the bytes are the residency manager's business. */
+uint32_t iso_weight_count(const iso_weight_directory *directory);
+const iso_tensor_desc *iso_weight_desc(const iso_weight_directory *directory, uint32_t id);
+void iso_weight_set_layout(iso_weight_directory *directory, uint32_t id, iso_layout layout);
 /* Ids of the weights a lease covers: all but the ROWS tables. */
 const uint32_t *iso_weight_leased(const iso_weight_directory *directory, uint32_t *count);
 uint64_t iso_weights_cleaned(const iso_weight_directory *directory);

@@ -9,14 +9,16 @@ static const char usage[] =
     "  -m, --model DIR   checkpoint directory\n"
     "      --tokens N    rows of the step (default 1)\n"
     "      --ctx N       context in tokens\n"
+    "      --layout NAME of weights: plain, rows32, auto (default)\n"
     "      --json        one JSON object\n";
 
 int cmd_explain(int argc, char **argv)
 {
-    enum { TOKENS = 256, CTX, JSON, HELP };
+    enum { TOKENS = 256, CTX, LAYOUT, JSON, HELP };
     static const struct option options[] = {
         {"model", required_argument, NULL, 'm'}, {"tokens", required_argument, NULL, TOKENS},
         {"ctx", required_argument, NULL, CTX},   {"json", no_argument, NULL, JSON},
+        {"layout", required_argument, NULL, LAYOUT},
         {"help", no_argument, NULL, HELP},       {NULL, 0, NULL, 0},
     };
     iso_engine_options engine = {.progress = cli_progress};
@@ -37,6 +39,8 @@ int cmd_explain(int argc, char **argv)
         }
         if (option == 'm')
             directory = optarg;
+        else if (option == LAYOUT)
+            engine.layout = optarg;
         else if (option == JSON)
             json = true;
         else if (option == '?'

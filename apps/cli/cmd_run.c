@@ -30,13 +30,14 @@ static const char usage[] =
     "      --trace FILE       writes a hash per step of the plan\n"
     "      --poison           fills work memory with NaN patterns before each step\n"
     "      --cpu ISA          strongest instruction set: portable, avx2, native (default)\n"
+    "      --layout NAME      of weights: plain, rows32 (packed), auto (default: what is faster)\n"
     "      --reference        operators by their references only: slow, the same bits\n"
     "      --json             one JSON object instead of text\n"
     "      --quiet            no figures at the end\n";
 
 enum { PROMPT_FILE = 256, IDS, CHAT, THINKING, EFFORT, SYSTEM, TEMPERATURE, TOP_K, TOP_P, MIN_P,
        SEED, IGNORE_EOS, DEVICE, THREADS, CTX, CHUNK, LOGITS, TRACE, POISON,
-       REFERENCE, CPU, JSON, QUIET, HELP };
+       REFERENCE, CPU, LAYOUT, JSON, QUIET, HELP };
 
 static const struct option options[] = {
     {"model", required_argument, NULL, 'm'},
@@ -63,6 +64,7 @@ static const struct option options[] = {
     {"poison", no_argument, NULL, POISON},
     {"reference", no_argument, NULL, REFERENCE},
     {"cpu", required_argument, NULL, CPU},
+    {"layout", required_argument, NULL, LAYOUT},
     {"json", no_argument, NULL, JSON},
     {"quiet", no_argument, NULL, QUIET},
     {"help", no_argument, NULL, HELP},
@@ -117,6 +119,7 @@ static bool take(run_options *o, int option, const char *value)
     case TRACE: o->trace_file = value; return true;
     case POISON: o->engine.poison = true; return true;
     case CPU: o->engine.cpu = value; return true;
+    case LAYOUT: o->engine.layout = value; return true;
     case REFERENCE: o->engine.reference_only = true; return true;
     case JSON: o->is_json = true; return true;
     case QUIET: o->is_quiet = true; return true;

@@ -78,6 +78,13 @@ expect "references" "${run[@]}" -p "hello world" -n 6 --reference
 same "references" "$work/out" "$work/a"
 expect "portable" "${run[@]}" -p "hello world" -n 6 --cpu portable
 same "portable" "$work/out" "$work/a"
+for layout in plain auto; do
+  expect "layout $layout" "${run[@]}" -p "hello world" -n 6 --layout $layout
+  same "layout $layout" "$work/out" "$work/a"
+done
+expect_error 2 'expected auto, plain or rows32' -- "${run[@]}" -p hello --layout rows33
+expect_error 2 'no kernel for packed weights' -- "${run[@]}" -p hello --layout rows32 --reference
+expect_error 2 'expected auto, plain or rows32' -- "$isobit" explain -m "$model" --layout rows33
 for n in 1 2; do
   expect "logits" "${run[@]}" -p "hello" -n 5 --logits "$work/l$n" --temperature 0.8 --top-k 40 \
     --top-p 0.95 --min-p 0.01 --seed 5 --prefill-chunk $n

@@ -129,6 +129,56 @@ static void kernels_do_not_matter(void **state)
     free(kernels.logits);
 }
 
+static uint32_t packed_weights(const iso_engine *engine)
+{
+    uint32_t count = 0;
+
+    for (uint32_t id = 0; id < iso_weight_count(engine->weights); id++)
+        count += iso_weight_desc(engine->weights, id)->layout == ISO_LAYOUT_ROWS32;
+    return count;
+}
+
+/* Packed and plain weights. A device without kernels for packed ones says so. */
+static void layouts_do_not_matter(void **state)
+{
+    enum { ROWS = 70 };
+    static const char *const layout[] = {"plain", "auto", "rows32"};
+    iso_engine_options options = base_options();
+    iso_engine *engine;
+    result r, kernels = run(tiny.engine, prompt, ROWS, ROWS);
+    iso_error error;
+
+    (void)state;
+    options.token_map = tiny.token_map;
+    options.token_map_keys = tiny.model->config.engram_keys;
+    for (size_t i = 0; i < ISO_COUNT_OF(layout); i++) {
+        iso_status status;
+
+        options.layout = layout[i];
+        engine = NULL;
+        status = iso_engine_create(tiny.model, &options, &engine, &error);
+        if (i == 2 && status == ISO_UNSUPPORTED) {
+            assert_non_null(strstr(error.text, "no kernel for packed weights"));
+            continue;
+        }
+        must(status, &error, layout[i]);
+        assert_true(i == 0 ? packed_weights(engine) == 0
+                           : i == 1 || packed_weights(engine) != 0);
+        r = run(engine, prompt, ROWS, 33);
+        assert_same(&kernels, &r, ROWS, layout[i]);
+        free(r.logits);
+        iso_engine_destroy(&engine);
+    }
+    options.layout = "rows32";
+    options.reference_only = true;           /* references take plain weights only */
+    assert_fails(iso_engine_create(tiny.model, &options, &engine, &error), ISO_UNSUPPORTED, error,
+                 "layout rows32: device cpu has no kernel for packed weights");
+    options.layout = "rows33";
+    assert_fails(iso_engine_create(tiny.model, &options, &engine, &error), ISO_BAD_ARGUMENT, error,
+                 "layout \"rows33\", expected auto, plain or rows32");
+    free(kernels.logits);
+}
+
 static void engines_do_not_matter(void **state)
 {
     static const struct {
@@ -377,6 +427,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(context_end_is_an_error_that_loses_nothing),
         cmocka_unit_test(chunks_do_not_matter),
         cmocka_unit_test(kernels_do_not_matter),
+        cmocka_unit_test(layouts_do_not_matter),
         cmocka_unit_test(engines_do_not_matter),
         cmocka_unit_test(a_row_alone_equals_the_row_in_a_batch),
         cmocka_unit_test(partial_commit_equals_serial_steps),

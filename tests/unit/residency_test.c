@@ -4,6 +4,7 @@
 #include "core/alloc.h"
 #include "core/backends.h"
 #include "core/residency.h"
+#include "core/rows32.h"
 
 static iso_error error;
 static const iso_backend *backend;
@@ -145,6 +146,79 @@ static void residency_fetches_rows(void **state)
     iso_residency_destroy(&r);
 }
 
+/* Packed bytes are rows32's, whoever held the plain ones, and unpacking gives those back. */
+static void residency_arranges_both_ways(void **state)
+{
+    enum { ROWS = 95, COLUMNS = 130, BYTES = ROWS * COLUMNS };
+    static _Alignas(64) unsigned char plain[BYTES], packed[96 * COLUMNS];
+    const iso_tensor_desc desc = iso_desc2(ISO_DTYPE_E4M3, ROWS, COLUMNS);
+    iso_residency *r = create(0);
+    const uint32_t ids[2] = {declare(r, "mapped", ISO_GROUP_TRUNK, desc),
+                             declare(r, "written", ISO_GROUP_TRUNK, desc)};
+    iso_residency_stats stats;
+    iso_lease lease = {0};
+    void *host = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof plain; i++)
+        plain[i] = (unsigned char)(i * 37 + i / 251);
+    iso_rows32_pack(&desc, 0, iso_rows32_tiles(&desc), plain, packed);
+    assert_ok(iso_residency_import(r, ids[0], plain, &error), error);
+    assert_fails(iso_residency_arrange(r, ids[1], ISO_LAYOUT_ROWS32, 1, &error), ISO_BAD_ARGUMENT,
+                 error, "written: not filled");
+    assert_ok(iso_residency_write(r, ids[1], 0, plain, BYTES, &error), error);
+    for (int round = 0; round < 2; round++) {
+        const iso_layout layout = round == 0 ? ISO_LAYOUT_ROWS32 : ISO_LAYOUT_PLAIN;
+        const uint64_t bytes = round == 0 ? sizeof packed : sizeof plain;
+
+        for (uint32_t i = 0; i < 2; i++) {
+            assert_ok(iso_residency_arrange(r, ids[i], layout, i + 1, &error), error);
+            assert_ok(iso_residency_arrange(r, ids[i], layout, 1, &error), error);
+        }
+        iso_residency_get_stats(r, &stats);
+        assert_int_equal(stats.mapped_bytes, 0);
+        assert_int_equal(stats.resident_bytes, 2 * bytes);
+        assert_ok(iso_residency_acquire(r, ids, 2, &lease, &error), error);
+        for (uint32_t i = 0; i < 2; i++) {
+            assert_ok(backend->buffer_map(iso_residency_slice(r, ids[i]).buffer, &host, &error),
+                      error);
+            assert_memory_equal(host, round == 0 ? packed : plain, bytes);
+        }
+        iso_residency_release(r, &lease);
+    }
+    iso_residency_destroy(&r);
+}
+
+static void residency_keeps_what_it_cannot_arrange(void **state)
+{
+    static const unsigned char plain[64] = {1, 2, 3};
+    iso_residency *r = create(100);
+    const uint32_t flat = declare(r, "flat", ISO_GROUP_TRUNK, iso_desc1(ISO_DTYPE_U8, 32));
+    const uint32_t table = declare(r, "table", ISO_GROUP_ROWS, iso_desc2(ISO_DTYPE_U8, 4, 3));
+    const uint32_t w = declare(r, "w", ISO_GROUP_TRUNK, iso_desc2(ISO_DTYPE_U8, 4, 16));
+    iso_residency_stats stats;
+    iso_lease lease = {0};
+    void *host = NULL;
+
+    (void)state;
+    assert_ok(iso_residency_import(r, table, plain, &error), error);
+    assert_ok(iso_residency_write(r, flat, 0, plain, 32, &error), error);
+    assert_ok(iso_residency_write(r, w, 0, plain, 64, &error), error);
+    assert_fails(iso_residency_arrange(r, flat, ISO_LAYOUT_ROWS32, 1, &error), ISO_BAD_LAYOUT,
+                 error, "flat: rank 1");
+    assert_fails(iso_residency_arrange(r, table, ISO_LAYOUT_ROWS32, 1, &error), ISO_BAD_ARGUMENT,
+                 error, "table: ");
+    assert_fails(iso_residency_arrange(r, w, ISO_LAYOUT_ROWS32, 1, &error), ISO_OVER_BUDGET,
+                 error, "w: 512 bytes needed");
+    iso_residency_get_stats(r, &stats);
+    assert_int_equal(stats.resident_bytes, 96);
+    assert_ok(iso_residency_acquire(r, &w, 1, &lease, &error), error);
+    assert_ok(backend->buffer_map(iso_residency_slice(r, w).buffer, &host, &error), error);
+    assert_memory_equal(host, plain, sizeof plain);
+    iso_residency_release(r, &lease);
+    iso_residency_destroy(&r);
+}
+
 static void residency_refuses_bad_declarations(void **state)
 {
     iso_residency *r = create(0);
@@ -205,6 +279,8 @@ int main(void)
         cmocka_unit_test(residency_imports_what_is_aligned),
         cmocka_unit_test(residency_keeps_the_budget),
         cmocka_unit_test(residency_fetches_rows),
+        cmocka_unit_test(residency_arranges_both_ways),
+        cmocka_unit_test(residency_keeps_what_it_cannot_arrange),
         cmocka_unit_test(residency_refuses_bad_declarations),
         cmocka_unit_test(residency_survives_no_memory),
     };
