@@ -18,7 +18,7 @@ typedef struct bench_case {
 } bench_case;
 
 typedef struct bench_result {
-    const char *name, *kernel;
+    const char *name, *kernel, *layout;  /* layout of the weights; "-": the operator has none */
     double seconds;                      /* median */
     double gigabytes, gigaflops;         /* per second */
     uint64_t bytes;
@@ -31,12 +31,14 @@ typedef struct bench_options {
     double seconds_max;                  /* per case */
     bool reference_only;
     const char *isa;
+    const char *layout;                  /* of weights: "plain", "rows32"; "auto": the better */
 } bench_options;
 
 size_t bench_case_count(void);
 iso_status bench_case_at(size_t index, bench_case *out, iso_error *error);
 
-/* Runs a case and fills result; name stays the case's. */
+/* Runs a case and fills result; name stays the case's. ISO_UNSUPPORTED: the device has no kernel
+ * for the case in the layout asked for. */
 iso_status bench_run(const bench_options *options, const bench_case *test, bench_result *result,
                      iso_error *error);
 

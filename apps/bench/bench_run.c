@@ -1,6 +1,7 @@
 #include "apps/bench/bench.h"
 
 #include "core/backends.h"
+#include "core/rows32.h"
 #include "core/threads.h"
 
 #include <stdlib.h>
@@ -92,6 +93,7 @@ typedef struct rig {
     uint32_t buffer_count;
     iso_program *program[COPIES_MAX];
     uint32_t copies;
+    iso_op_call call;                    /* the case's, its weights in the layout that is timed */
     void *input[ISO_OP_INPUTS_MAX];      /* host addresses of the first copy */
 } rig;
 
@@ -119,6 +121,29 @@ static void fill(const bench_case *test, uint32_t input, void *data, uint64_t by
             ((int32_t *)data)[i] = (int32_t)i;
 }
 
+/* Fills one input, and packs it where its layout says so. */
+static iso_status fill_input(const rig *r, const bench_case *test, uint32_t input, void *host,
+                             iso_error *error)
+{
+    const iso_tensor_desc *plain = &test->call.in[input], *desc = &r->call.in[input];
+    void *values = host;
+
+    if (desc->layout != ISO_LAYOUT_PLAIN) {
+        values = malloc(iso_desc_bytes(plain));
+        if (values == NULL)
+            return iso_fail(error, ISO_NO_MEMORY, "bench: out of memory packing %s", test->name);
+    }
+    if (test->source != NULL)
+        iso_case_fill_input(test->source, input, values);
+    else
+        fill(test, input, values, iso_desc_bytes(plain));
+    if (values != host) {
+        iso_rows32_pack(desc, 0, iso_rows32_tiles(desc), values, host);
+        free(values);
+    }
+    return ISO_OK;
+}
+
 static iso_status take(rig *r, const bench_case *test, const iso_tensor_desc *desc, int32_t input,
                        iso_slice *slice, iso_error *error)
 {
@@ -129,32 +154,30 @@ static iso_status take(rig *r, const bench_case *test, const iso_tensor_desc *de
     ISO_TRY(r->backend->buffer_create(r->device, &spec, &buffer, error));
     r->buffer[r->buffer_count++] = buffer;
     ISO_TRY(r->backend->buffer_map(buffer, &host, error));
-    if (input >= 0 && test->source != NULL)
-        iso_case_fill_input(test->source, (uint32_t)input, host);
-    else if (input >= 0)
-        fill(test, (uint32_t)input, host, spec.bytes);
-    if (input >= 0)
+    if (input >= 0) {
+        ISO_TRY(fill_input(r, test, (uint32_t)input, host, error));
         r->input[input] = host;
+    }
     *slice = (iso_slice){buffer, 0};
     return ISO_OK;
 }
 
 static iso_status take_tensors(rig *r, const bench_case *test, iso_step *step, iso_error *error)
 {
-    const iso_op *op = test->call.op;
+    const iso_op *op = r->call.op;
     uint32_t at = 0;
 
     for (uint32_t i = 0; i < op->input_count; i++, at++) {
-        step->present[at] = iso_desc_present(&test->call.in[i]);
+        step->present[at] = iso_desc_present(&r->call.in[i]);
         if (step->present[at])
-            ISO_TRY(take(r, test, &test->call.in[i], (int32_t)i, &step->tensor[at], error));
+            ISO_TRY(take(r, test, &r->call.in[i], (int32_t)i, &step->tensor[at], error));
     }
     for (uint32_t i = 0; i < op->output_count; i++, at++) {
         step->present[at] = true;
-        ISO_TRY(take(r, test, &test->call.out[i], -1, &step->tensor[at], error));
+        ISO_TRY(take(r, test, &r->call.out[i], -1, &step->tensor[at], error));
     }
     if (op->flags & ISO_OP_SCRATCH) {
-        const iso_tensor_desc scratch = op->scratch(&test->call);
+        const iso_tensor_desc scratch = op->scratch(&r->call);
 
         step->present[at] = true;
         ISO_TRY(take(r, test, &scratch, -1, &step->tensor[at++], error));
@@ -174,7 +197,7 @@ static iso_status record(rig *r, const bench_case *test, iso_step *step, iso_err
     for (uint32_t copy = 0; copy < r->copies; copy++) {
         for (int i = 0; copy > 0 && i < 2; i++)
             if (cycled[i] >= 0)
-                ISO_TRY(take(r, test, &test->call.in[cycled[i]], cycled[i],
+                ISO_TRY(take(r, test, &r->call.in[cycled[i]], cycled[i],
                              &steps[0].tensor[cycled[i]], error));
         ISO_TRY(r->backend->record(r->device, steps, 2, 64, &r->program[copy], error));
     }
@@ -203,26 +226,73 @@ static iso_status measure(rig *r, const bench_options *options, bench_result *re
 }
 
 /* The weight and its scales, or all inputs of an operator without weights. */
-static uint64_t read_bytes(const bench_case *test)
+static uint64_t read_bytes(const bench_case *test, const iso_op_call *call)
 {
     uint64_t bytes = 0;
 
     for (int32_t i = 0; i < ISO_OP_INPUTS_MAX; i++)
         if (test->weight < 0 || i == test->weight || i == test->weight_scale)
-            bytes += iso_desc_bytes(&test->call.in[i]);
+            bytes += iso_desc_bytes(&call->in[i]);
     return bytes;
 }
 
 /* What a plan puts into a step: the backend decides by it whether threads pay. */
-static uint64_t operand_bytes(const bench_case *test)
+static uint64_t operand_bytes(const iso_op_call *call)
 {
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < ISO_OP_INPUTS_MAX; i++)
-        bytes += iso_desc_bytes(&test->call.in[i]);
+        bytes += iso_desc_bytes(&call->in[i]);
     for (uint32_t i = 0; i < ISO_OP_OUTPUTS_MAX; i++)
-        bytes += iso_desc_bytes(&test->call.out[i]);
+        bytes += iso_desc_bytes(&call->out[i]);
     return bytes;
+}
+
+/* The same call with packed weights; false: the operator has none. */
+static bool packed_call(const iso_op_call *plain, iso_op_call *packed)
+{
+    bool has_weights = false;
+
+    *packed = *plain;
+    for (uint32_t i = 0; i < plain->op->input_count; i++)
+        if (iso_op_is_weight(plain->op, i) && iso_desc_present(&plain->in[i])) {
+            packed->in[i].layout = ISO_LAYOUT_ROWS32;
+            has_weights = true;
+        }
+    return has_weights;
+}
+
+/* The call in the layout asked for, and its kernel; "auto" takes the better row, as an engine does.
+ * An operator without weights is plain whatever was asked for. */
+static iso_status choose(rig *r, const bench_options *options, const bench_case *test,
+                         iso_support *support, iso_error *error)
+{
+    const bool is_forced = strcmp(options->layout, "rows32") == 0;
+    iso_op_call packed;
+    iso_support other;
+
+    r->call = test->call;
+    r->backend->query(r->device, &test->call, ISO_CLASS_EXACT, support);
+    if (strcmp(options->layout, "plain") != 0 && packed_call(&test->call, &packed)) {
+        r->backend->query(r->device, &packed, ISO_CLASS_EXACT, &other);
+        if (is_forced || (other.ok && other.kernel_index < support->kernel_index)) {
+            r->call = packed;
+            *support = other;
+        }
+    }
+    if (!support->ok)
+        return iso_fail(error, ISO_UNSUPPORTED, "no kernel in layout %s: %.120s", options->layout,
+                        support->text[0] != '\0' ? support->text
+                                                 : iso_reason_text(support->reason));
+    return r->call.op->infer(&r->call, error);
+}
+
+static const char *layout_of(const iso_op_call *call)
+{
+    for (uint32_t i = 0; i < call->op->input_count; i++)
+        if (iso_op_is_weight(call->op, i) && iso_desc_present(&call->in[i]))
+            return iso_layout_name(call->in[i].layout);
+    return "-";
 }
 
 static iso_status run(rig *r, const bench_options *options, const bench_case *test,
@@ -232,24 +302,24 @@ static iso_status run(rig *r, const bench_options *options, const bench_case *te
                                          options->isa};
     iso_support support;
     iso_step step = {.kind = ISO_STEP_OP, .name = test->name, .op = test->call.op};
-    const uint64_t bytes = read_bytes(test);
+    uint64_t bytes;
 
+    ISO_TRY(iso_backend_open_device("cpu", &backend, &r->backend, &r->device, error));
+    ISO_TRY(choose(r, options, test, &support, error));
+    bytes = read_bytes(test, &r->call);
     r->copies = test->weight < 0 ? 1 : (uint32_t)(options->cycle_bytes / bytes) + 1;
     r->copies = r->copies > COPIES_MAX ? COPIES_MAX : r->copies;
-    ISO_TRY(iso_backend_open_device("cpu", &backend, &r->backend, &r->device, error));
     ISO_TRY(r->backend->stream_create(r->device, ISO_STREAM_COMPUTE, &r->stream, error));
     ISO_TRY(r->backend->event_create(r->device, &r->event, error));
-    r->backend->query(r->device, &test->call, ISO_CLASS_EXACT, &support);
-    if (!support.ok)
-        return iso_fail(error, ISO_UNSUPPORTED, "%s: %s", test->name, support.text);
     step.kernel_index = support.kernel_index;
-    step.bytes = operand_bytes(test);
-    test->call.op->fill(&test->call, step.args);
+    step.bytes = operand_bytes(&r->call);
+    r->call.op->fill(&r->call, step.args);
     ISO_TRY(take_tensors(r, test, &step, error));
     ISO_TRY(record(r, test, &step, error));
     ISO_TRY(measure(r, options, result, error));
     result->name = test->name;
     result->kernel = support.kernel;
+    result->layout = layout_of(&r->call);
     result->bytes = bytes;
     result->gigabytes = (double)bytes / result->seconds * 1e-9;
     result->gigaflops = test->operations / result->seconds * 1e-9;

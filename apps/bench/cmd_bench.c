@@ -15,16 +15,17 @@ static const char usage[] =
     "      --seconds N    stop a case after N seconds, at 3 runs or more (default 4)\n"
     "      --cycle-mb N   bytes of weights cycled through, in MB (default 1024)\n"
     "      --cpu ISA      strongest instruction set: portable, avx2, native (default)\n"
+    "      --layout L     of weights: auto (the better kernel's, default), plain, rows32\n"
     "      --reference    references only, no other kernel\n"
     "      --json         one JSON object\n";
 
-enum { FILTER = 256, THREADS, RUNS, SECONDS, CYCLE, REFERENCE, CPU, JSON, HELP };
+enum { FILTER = 256, THREADS, RUNS, SECONDS, CYCLE, REFERENCE, CPU, LAYOUT, JSON, HELP };
 
 static const struct option long_options[] = {
     {"filter", required_argument, NULL, FILTER}, {"threads", required_argument, NULL, THREADS},
     {"runs", required_argument, NULL, RUNS},     {"seconds", required_argument, NULL, SECONDS},
     {"cycle-mb", required_argument, NULL, CYCLE}, {"reference", no_argument, NULL, REFERENCE},
-    {"cpu", required_argument, NULL, CPU},
+    {"cpu", required_argument, NULL, CPU},       {"layout", required_argument, NULL, LAYOUT},
     {"json", no_argument, NULL, JSON},           {"help", no_argument, NULL, HELP},
     {NULL, 0, NULL, 0},
 };
@@ -35,6 +36,15 @@ typedef struct settings {
     bool json;
 } settings;
 
+static bool take_layout(settings *s, const char *value)
+{
+    s->bench.layout = value;
+    if (strcmp(value, "auto") == 0 || strcmp(value, "plain") == 0 || strcmp(value, "rows32") == 0)
+        return true;
+    cli_usage("bench", "--layout \"%s\": expected auto, plain or rows32", value);
+    return false;
+}
+
 static bool take(settings *s, int option, const char *value)
 {
     uint32_t number;
@@ -43,6 +53,7 @@ static bool take(settings *s, int option, const char *value)
     case FILTER: s->filter = value; return true;
     case REFERENCE: s->bench.reference_only = true; return true;
     case CPU: s->bench.isa = value; return true;
+    case LAYOUT: return take_layout(s, value);
     case JSON: s->json = true; return true;
     case THREADS:
         return cli_u32("bench", "--threads", value, 0, 1024, &s->bench.thread_count);
@@ -68,14 +79,28 @@ static void print(const settings *s, const bench_result *r, double bandwidth, bo
     const double share = bandwidth > 0.0 ? 100.0 * r->gigabytes * 1e9 / bandwidth : 0.0;
 
     if (s->json)
-        printf("%s{\"case\":\"%s\",\"kernel\":\"%s\",\"seconds\":%.9f,\"runs\":%u,\"bytes\":%llu,"
+        printf("%s{\"case\":\"%s\",\"kernel\":\"%s\",\"layout\":\"%s\","
+               "\"seconds\":%.9f,\"runs\":%u,\"bytes\":%llu,"
                "\"gb_per_second\":%.4f,\"gflop_per_second\":%.4f,\"percent_of_read\":%.2f}",
-               is_first ? "" : ",", r->name, r->kernel, r->seconds, r->runs,
+               is_first ? "" : ",", r->name, r->kernel, r->layout, r->seconds, r->runs,
                (unsigned long long)r->bytes, r->gigabytes, r->gigaflops, share);
     else
-        printf("%-32s %-36s %10.1f us %3u %9.3f GB/s %9.2f GFLOP/s %6.1f %%\n", r->name, r->kernel,
-               r->seconds * 1e6, r->runs, r->gigabytes, r->gigaflops, share);
+        printf("%-32s %-36s %-6s "
+               "%10.1f us %3u %9.3f GB/s %9.2f GFLOP/s %6.1f %%\n", r->name, r->kernel,
+               r->layout, r->seconds * 1e6, r->runs, r->gigabytes, r->gigaflops, share);
     fflush(stdout);
+}
+
+static void print_refusal(const settings *s, const char *name, const iso_error *error,
+                          bool is_first)
+{
+    if (!s->json) {
+        printf("%-32s not measured: %s\n", name, error->text);
+        return;
+    }
+    printf("%s{\"case\":\"%s\",\"not_measured\":", is_first ? "" : ",", name);
+    cli_json_string(error->text, strlen(error->text));
+    printf("}");
 }
 
 static int run_all(const settings *s)
@@ -88,8 +113,8 @@ static int run_all(const settings *s)
         printf("{\"read_gb_per_second\":%.3f,\"cases\":[", bandwidth * 1e-9);
     else
         printf("read bandwidth of all threads, measured now: %.2f GB/s\n"
-               "%-32s %-36s %13s %3s %14s %17s %8s\n", bandwidth * 1e-9, "case", "kernel",
-               "median", "n", "weights", "", "of read");
+               "%-32s %-36s %-6s %13s %3s %14s %17s %8s\n", bandwidth * 1e-9, "case", "kernel",
+               "layout", "median", "n", "weights", "", "of read");
     for (size_t i = 0; i < bench_case_count(); i++) {
         bench_result result;
         bench_case test;
@@ -99,9 +124,12 @@ static int run_all(const settings *s)
             continue;
         if (status == ISO_OK)
             status = bench_run(&s->bench, &test, &result, &error);
-        if (status != ISO_OK)
+        if (status != ISO_OK && status != ISO_UNSUPPORTED)
             return cli_fail(status, &error);
-        print(s, &result, bandwidth, is_first);
+        if (status == ISO_UNSUPPORTED)
+            print_refusal(s, test.name, &error, is_first);
+        else
+            print(s, &result, bandwidth, is_first);
         is_first = false;
     }
     if (s->json)
@@ -111,7 +139,8 @@ static int run_all(const settings *s)
 
 int cmd_bench(int argc, char **argv)
 {
-    settings s = {.bench = {.runs = 15, .cycle_bytes = 1ull << 30, .seconds_max = 4.0}};
+    settings s = {.bench = {.runs = 15, .cycle_bytes = 1ull << 30, .seconds_max = 4.0,
+                            .layout = "auto"}};
     int option;
 
     optind = 1;

@@ -61,6 +61,12 @@ expect "verify --json" "$isobit" verify --json "$model"; is_json "verify --json"
 expect "explain --json" "$isobit" explain -m "$model" --json; is_json "explain --json"
 expect "bench --json" "$isobit" bench --json --filter hc_ --runs 3 --seconds 0 --cycle-mb 1
 is_json "bench --json"
+bench=("$isobit" bench --json --filter wkv --runs 3 --seconds 0 --cycle-mb 1)
+expect "bench --layout plain" "${bench[@]}" --layout plain
+has "bench --layout plain" '"layout":"plain"' "$work/out"
+expect "bench --layout rows32" "${bench[@]}" --layout rows32; is_json "bench --layout rows32"
+if grep -qE '"layout":"rows32"|"not_measured"' "$work/out"; then ok; else bad "rows32 not taken"; fi
+expect_error 2 'expected auto, plain or rows32' -- "$isobit" bench --layout rows16
 expect "explain" "$isobit" explain -m "$model" --tokens 4
 has "explain" "layers.9.ffn.sum" "$work/out"
 
