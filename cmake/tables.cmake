@@ -60,3 +60,10 @@ function(iso_cpu_kernel_sources out)
   endforeach()
   set(${out} ${files} PARENT_SCOPE)
 endfunction()
+
+# The loops that bench sets kernels against, for one instruction set.
+macro(iso_bench_loops isa)
+  list(APPEND bench_sources apps/bench/bench_loops_${isa}.c)
+  set_source_files_properties(apps/bench/bench_loops_${isa}.c PROPERTIES COMPILE_OPTIONS
+    "${ARGN}")
+endmacro()

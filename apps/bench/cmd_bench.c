@@ -1,5 +1,5 @@
-/* cmd_bench: the table of operators. GB/s counts the weight bytes a run must read; the last column
- * sets it against the read bandwidth measured in the same run. */
+/* cmd_bench: the table of operators. GB/s counts the weight bytes a step must read; the last
+ * columns are what all threads read between the runs of the case, and the share of it. */
 #include "apps/bench/bench.h"
 #include "apps/cli/cli.h"
 
@@ -74,21 +74,39 @@ static bool take(settings *s, int option, const char *value)
     }
 }
 
-static void print(const settings *s, const bench_result *r, double bandwidth, bool is_first)
+static double share(const bench_result *r)
 {
-    const double share = bandwidth > 0.0 ? 100.0 * r->gigabytes * 1e9 / bandwidth : 0.0;
+    return r->read_gigabytes > 0.0 ? 100.0 * r->gigabytes / r->read_gigabytes : 0.0;
+}
 
+static void print(const settings *s, const bench_result *r, bool is_first)
+{
     if (s->json)
         printf("%s{\"case\":\"%s\",\"kernel\":\"%s\",\"layout\":\"%s\","
-               "\"seconds\":%.9f,\"runs\":%u,\"bytes\":%llu,"
-               "\"gb_per_second\":%.4f,\"gflop_per_second\":%.4f,\"percent_of_read\":%.2f}",
+               "\"seconds\":%.9f,\"runs\":%u,\"bytes\":%llu,\"operations\":%.0f,"
+               "\"gb_per_second\":%.4f,\"gflop_per_second\":%.4f,"
+               "\"read_gb_per_second\":%.4f,\"percent_of_read\":%.2f}",
                is_first ? "" : ",", r->name, r->kernel, r->layout, r->seconds, r->runs,
-               (unsigned long long)r->bytes, r->gigabytes, r->gigaflops, share);
+               (unsigned long long)r->bytes, r->operations, r->gigabytes, r->gigaflops,
+               r->read_gigabytes, share(r));
     else
-        printf("%-32s %-36s %-6s "
-               "%10.1f us %3u %9.3f GB/s %9.2f GFLOP/s %6.1f %%\n", r->name, r->kernel,
-               r->layout, r->seconds * 1e6, r->runs, r->gigabytes, r->gigaflops, share);
+        printf("%-32s %-30s %-6s %10.1f us %3u %9.3f GB/s %9.2f GFLOP/s %8.2f GB/s %6.1f %%\n",
+               r->name, r->kernel, r->layout, r->seconds * 1e6, r->runs, r->gigabytes,
+               r->gigaflops, r->read_gigabytes, share(r));
     fflush(stdout);
+}
+
+static void print_roof(const settings *s, const char *when, const bench_roof *roof)
+{
+    if (s->json)
+        printf("\"%s\":{\"read_gb_per_second\":%.3f,\"near_read_gb_per_second\":%.3f,"
+               "\"gflop_per_second\":%.3f,\"read_loop\":\"%s\"}", when, roof->read * 1e-9,
+               roof->near_read * 1e-9, roof->multiply * 1e-9, roof->read_isa);
+    else
+        printf("all threads, measured %s the cases: reads %.2f GB/s from memory (%s), %.2f GB/s "
+               "from their caches; %.1f GFLOP/s multiply-add (%s)\n", when, roof->read * 1e-9,
+               roof->read_isa, roof->near_read * 1e-9, roof->multiply * 1e-9,
+               roof->multiply_isa);
 }
 
 static void print_refusal(const settings *s, const char *name, const iso_error *error,
@@ -103,44 +121,59 @@ static void print_refusal(const settings *s, const char *name, const iso_error *
     printf("}");
 }
 
-static int run_all(const settings *s)
+static iso_status run_cases(const settings *s, const bench_roof *roof, iso_error *error)
 {
-    const double bandwidth = bench_read_bandwidth(&s->bench);
     bool is_first = true;
-    iso_error error;
 
-    if (s->json)
-        printf("{\"read_gb_per_second\":%.3f,\"cases\":[", bandwidth * 1e-9);
-    else
-        printf("read bandwidth of all threads, measured now: %.2f GB/s\n"
-               "%-32s %-36s %-6s %13s %3s %14s %17s %8s\n", bandwidth * 1e-9, "case", "kernel",
-               "layout", "median", "n", "weights", "", "of read");
     for (size_t i = 0; i < bench_case_count(); i++) {
         bench_result result;
         bench_case test;
-        iso_status status = bench_case_at(i, &test, &error);
+        iso_status status;
 
-        if (status == ISO_OK && s->filter != NULL && strstr(test.name, s->filter) == NULL)
+        ISO_TRY(bench_case_at(i, &test, error));
+        if (s->filter != NULL && strstr(test.name, s->filter) == NULL)
             continue;
-        if (status == ISO_OK)
-            status = bench_run(&s->bench, &test, &result, &error);
+        status = bench_run(&s->bench, roof, &test, &result, error);
         if (status != ISO_OK && status != ISO_UNSUPPORTED)
-            return cli_fail(status, &error);
+            return status;
         if (status == ISO_UNSUPPORTED)
-            print_refusal(s, test.name, &error, is_first);
+            print_refusal(s, test.name, error, is_first);
         else
-            print(s, &result, bandwidth, is_first);
+            print(s, &result, is_first);
         is_first = false;
     }
+    return ISO_OK;
+}
+
+static iso_status run_all(const settings *s, iso_error *error)
+{
+    bench_roof roof, after;
+
+    ISO_TRY(bench_roof_measure(&s->bench, &roof, error));
     if (s->json)
-        printf("]}\n");
-    return CLI_OK;
+        printf("{\"threads\":%u,", bench_threads(&s->bench));
+    print_roof(s, "before", &roof);
+    if (s->json)
+        printf(",\"cases\":[");
+    else
+        printf("%-32s %-30s %-6s %13s %3s %14s %17s %13s\n", "case", "kernel", "layout", "median",
+               "n", "weights", "", "reading, between");
+    ISO_TRY(run_cases(s, &roof, error));
+    ISO_TRY(bench_roof_measure(&s->bench, &after, error));
+    if (s->json)
+        printf("],");
+    print_roof(s, "after", &after);
+    if (s->json)
+        printf("}\n");
+    return ISO_OK;
 }
 
 int cmd_bench(int argc, char **argv)
 {
     settings s = {.bench = {.runs = 15, .cycle_bytes = 1ull << 30, .seconds_max = 4.0,
                             .layout = "auto"}};
+    iso_status status;
+    iso_error error;
     int option;
 
     optind = 1;
@@ -154,5 +187,6 @@ int cmd_bench(int argc, char **argv)
     }
     if (optind < argc)
         return cli_usage("bench", "unexpected argument \"%s\"", argv[optind]);
-    return run_all(&s);
+    status = run_all(&s, &error);
+    return status == ISO_OK ? CLI_OK : cli_fail(status, &error);
 }

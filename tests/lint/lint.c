@@ -43,7 +43,7 @@ const lint_edge lint_edges[] = {
     {"apps/", "core/isobit.h core/json.h"},
     /* The bench times operators and kernels: it opens a device and walks the operators' cases. */
     {"apps/bench/", "apps/ core/ ggml-style-ops/ops.h ggml-style-ops/params.h "
-                    "ggml-style-ops/cases.h"},
+                    "ggml-style-ops/cases.h backends/cpu/simd.h"},
     {"tests/", "*"},
     {NULL, NULL},
 };
