@@ -24,6 +24,7 @@
 #define ISO_CORE_BACKEND_H
 
 #include "core/op.h"
+#include "core/pages.h"
 
 enum { ISO_BACKEND_ABI = 1, ISO_STEP_TENSORS_MAX = ISO_OP_INPUTS_MAX + ISO_OP_OUTPUTS_MAX + 1 };
 
@@ -58,6 +59,7 @@ typedef struct iso_backend_options {
     uint32_t thread_count;           /* CPU: 0 = all cores this process may use */
     bool reference_only;             /* CPU: plans of references, no other kernel */
     const char *isa;                 /* CPU: strongest instruction set of isa.def; NULL: native */
+    iso_pages pages;                 /* CPU: of large buffers */
 } iso_backend_options;
 
 typedef struct iso_device_info {

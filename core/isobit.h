@@ -268,6 +268,9 @@ typedef struct iso_engine_options {
     const char *layout;              /* of weights: "plain", "rows32" (packed wherever a kernel
                                         takes it), "auto" or NULL (packed where that is better) */
     const char *cpu;                 /* strongest instruction set: "portable", "avx2"; NULL: all */
+    bool huge_pages;                 /* CPU: large pages for memory of 4 MiB and more; weights
+                                        used in place keep the pages of their file */
+    bool numa_interleave;            /* CPU: the same memory spread over all NUMA nodes */
     iso_progress_fn *progress;
     void *progress_context;
     iso_trace_fn *trace;

@@ -84,7 +84,9 @@ static iso_status start(iso_engine *engine, const iso_engine_options *options, i
 {
     const iso_backend_options backend = {.thread_count = options->thread_count,
                                          .reference_only = options->reference_only,
-                                         .isa = options->cpu};
+                                         .isa = options->cpu,
+                                         .pages = {options->huge_pages,
+                                                   options->numa_interleave}};
     iso_state_spec state = {.config = engine->config};
 
     ISO_TRY(check_options(engine->config, &engine->options, error));

@@ -268,7 +268,7 @@ static iso_status record(bench_rig *r, const iso_step *step, iso_error *error)
 static iso_status build(bench_rig *r, const bench_options *options, iso_error *error)
 {
     const iso_backend_options backend = {options->thread_count, options->reference_only,
-                                         options->isa};
+                                         options->isa, {.is_huge = false}};
     iso_step step = {.kind = ISO_STEP_OP, .name = r->test->name, .op = r->test->call.op};
 
     ISO_TRY(iso_backend_open_device("cpu", &backend, &r->backend, &r->device, error));

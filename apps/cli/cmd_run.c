@@ -31,13 +31,15 @@ static const char usage[] =
     "      --poison           fills work memory with NaN patterns before each step\n"
     "      --cpu ISA          strongest instruction set: portable, avx2, native (default)\n"
     "      --layout NAME      of weights: plain, rows32 (packed), auto (default: what is faster)\n"
+    "      --huge-pages       large memory in the system's large pages\n"
+    "      --numa-interleave  large memory spread over all NUMA nodes\n"
     "      --reference        operators by their references only: slow, the same bits\n"
     "      --json             one JSON object instead of text\n"
     "      --quiet            no figures at the end\n";
 
 enum { PROMPT_FILE = 256, IDS, CHAT, THINKING, EFFORT, SYSTEM, TEMPERATURE, TOP_K, TOP_P, MIN_P,
        SEED, IGNORE_EOS, DEVICE, THREADS, CTX, CHUNK, LOGITS, TRACE, POISON,
-       REFERENCE, CPU, LAYOUT, JSON, QUIET, HELP };
+       REFERENCE, CPU, LAYOUT, HUGE_PAGES, INTERLEAVE, JSON, QUIET, HELP };
 
 static const struct option options[] = {
     {"model", required_argument, NULL, 'm'},
@@ -65,6 +67,8 @@ static const struct option options[] = {
     {"reference", no_argument, NULL, REFERENCE},
     {"cpu", required_argument, NULL, CPU},
     {"layout", required_argument, NULL, LAYOUT},
+    {"huge-pages", no_argument, NULL, HUGE_PAGES},
+    {"numa-interleave", no_argument, NULL, INTERLEAVE},
     {"json", no_argument, NULL, JSON},
     {"quiet", no_argument, NULL, QUIET},
     {"help", no_argument, NULL, HELP},
@@ -120,6 +124,8 @@ static bool take(run_options *o, int option, const char *value)
     case POISON: o->engine.poison = true; return true;
     case CPU: o->engine.cpu = value; return true;
     case LAYOUT: o->engine.layout = value; return true;
+    case HUGE_PAGES: o->engine.huge_pages = true; return true;
+    case INTERLEAVE: o->engine.numa_interleave = true; return true;
     case REFERENCE: o->engine.reference_only = true; return true;
     case JSON: o->is_json = true; return true;
     case QUIET: o->is_quiet = true; return true;

@@ -80,6 +80,8 @@ static iso_status open_device(const iso_backend_options *options, uint32_t index
     if (threads_of(options) > THREADS_MAX)
         return iso_fail(error, ISO_LIMIT, "cpu: %u threads, at most %d", threads_of(options),
                         THREADS_MAX);
+    if (options != NULL)
+        ISO_TRY(iso_pages_check(&options->pages, error));
     made = iso_alloc_zero(1, sizeof *made, "cpu device");
     if (made == NULL)
         return iso_fail(error, ISO_NO_MEMORY, "cpu: out of memory");
@@ -93,6 +95,8 @@ static iso_status open_device(const iso_backend_options *options, uint32_t index
     made->isa_mask = isa_mask;
     made->thread_count = threads_of(options);
     made->is_reference_only = options != NULL && options->reference_only;
+    if (options != NULL)
+        made->pages = options->pages;
     made->probe_text = iso_cpu_probe();
     *device = made;
     return ISO_OK;

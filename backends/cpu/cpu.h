@@ -33,6 +33,7 @@ struct iso_device {
     uint32_t thread_count;
     bool is_reference_only;
     uint32_t isa_mask;                   /* instruction sets its kernels may use */
+    iso_pages pages;                     /* granted wishes */
     const char *probe_text;              /* first failing set; "" */
     iso_cpu_object *objects;
     iso_cpu_block *blocks;

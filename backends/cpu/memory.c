@@ -61,6 +61,7 @@ iso_status iso_cpu_buffer_create(iso_device *device, const iso_buffer_spec *spec
         return iso_fail(error, ISO_NO_MEMORY, "cpu: %llu bytes for %s",
                         (unsigned long long)spec->bytes, spec->tag);
     }
+    iso_pages_apply(&device->pages, made->data, spec->bytes);
 #ifndef NDEBUG
     memset(made->data, 0xff, (size_t)spec->bytes);     /* NaN: contents are undefined */
 #endif

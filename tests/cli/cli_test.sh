@@ -84,6 +84,13 @@ expect "references" "${run[@]}" -p "hello world" -n 6 --reference
 same "references" "$work/out" "$work/a"
 expect "portable" "${run[@]}" -p "hello world" -n 6 --cpu portable
 same "portable" "$work/out" "$work/a"
+for pages in --huge-pages --numa-interleave; do    # refused where the system has none
+  if "${run[@]}" -p "hello world" -n 6 $pages >"$work/out" 2>"$work/err"; then
+    same "pages $pages" "$work/out" "$work/a"
+  else
+    has "pages $pages" "pages: " "$work/err"
+  fi
+done
 for layout in plain auto; do
   expect "layout $layout" "${run[@]}" -p "hello world" -n 6 --layout $layout
   same "layout $layout" "$work/out" "$work/a"

@@ -68,7 +68,9 @@ const lint_door lint_doors[] = {
     /* Systems: core/os_posix.c for the library, convert/folder.c to write checkpoints, apps/ for
      * terminals and signals. */
     {"dirent.h fcntl.h pthread.h sched.h sys/mman.h sys/resource.h sys/stat.h sys/types.h "
-     "sys/wait.h time.h unistd.h", "core/os_posix.c convert/folder.c apps/ tests/"},
+     "sys/wait.h time.h unistd.h", "core/os_posix.c core/pages_linux.c convert/folder.c apps/ "
+     "tests/"},
+    {"linux/mempolicy.h sys/syscall.h", "core/pages_linux.c tests/"},
     {"getopt.h signal.h", "apps/ tests/"},
     {"fenv.h", "core/fpmode_none.c tests/"},
     {"ctype.h math.h setjmp.h", "tests/"},
