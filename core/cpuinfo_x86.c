@@ -14,4 +14,36 @@ static bool has_avx2(void)
         && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & F16C) != 0;
 }
 
-uint32_t iso_isa_detect(void) { return has_avx2() ? 1u << ISO_ISA_avx2 : 0; }
+/* ISO_SIMDE: the files of the wider sets are compiled for AVX2, so they run where that is. */
+static bool has_avx512(void)
+{
+#ifdef ISO_SIMDE
+    return true;
+#else
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#endif
+}
+
+static bool has_vnni(void)
+{
+#ifdef ISO_SIMDE
+    return true;
+#else
+    return __builtin_cpu_supports("avx512vnni");
+#endif
+}
+
+/* Each set is offered with all weaker ones only. */
+uint32_t iso_isa_detect(void)
+{
+    uint32_t there = 0;
+
+    if (!has_avx2())
+        return there;
+    there |= 1u << ISO_ISA_avx2;
+    if (!has_avx512())
+        return there;
+    there |= 1u << ISO_ISA_avx512;
+    return has_vnni() ? there | 1u << ISO_ISA_vnni : there;
+}

@@ -14,7 +14,7 @@ static const char usage[] =
     "      --runs N       runs per case, medians are printed (default 15)\n"
     "      --seconds N    stop a case after N seconds, at 3 runs or more (default 4)\n"
     "      --cycle-mb N   bytes of weights cycled through, in MB (default 1024)\n"
-    "      --cpu ISA      strongest instruction set: portable, avx2, native (default)\n"
+    "      --cpu ISA      strongest instruction set: portable, avx2, ... (default: native)\n"
     "      --layout L     of weights: auto (the better kernel's, default), plain, rows32\n"
     "      --reference    references only, no other kernel\n"
     "      --json         one JSON object\n";

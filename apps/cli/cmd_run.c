@@ -29,7 +29,7 @@ static const char usage[] =
     "      --logits FILE      writes the logits of every generated token, f32\n"
     "      --trace FILE       writes a hash per step of the plan\n"
     "      --poison           fills work memory with NaN patterns before each step\n"
-    "      --cpu ISA          strongest instruction set: portable, avx2, native (default)\n"
+    "      --cpu ISA          strongest instruction set: portable, avx2, ... (default: native)\n"
     "      --layout NAME      of weights: plain, rows32 (packed), auto (default: what is faster)\n"
     "      --huge-pages       large memory in the system's large pages\n"
     "      --numa-interleave  large memory spread over all NUMA nodes\n"

@@ -8,8 +8,12 @@
 #define KERNEL_IF_portable(...) __VA_ARGS__
 #if ISO_BUILD_X86
 #define KERNEL_IF_avx2(...) __VA_ARGS__
+#define KERNEL_IF_avx512(...) __VA_ARGS__
+#define KERNEL_IF_vnni(...) __VA_ARGS__
 #else
 #define KERNEL_IF_avx2(...)
+#define KERNEL_IF_avx512(...)
+#define KERNEL_IF_vnni(...)
 #endif
 #if ISO_BUILD_ARM
 #define KERNEL_IF_neon(...) __VA_ARGS__

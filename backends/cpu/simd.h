@@ -8,6 +8,9 @@
 #include <arm_neon.h>
 #else
 #include <immintrin.h>
+#ifdef ISO_SIMDE_AVX512
+#include "backends/cpu/x86/simde.h"
+#endif
 #endif
 
 #endif

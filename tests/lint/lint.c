@@ -63,6 +63,7 @@ const lint_door lint_doors[] = {
     {"stdatomic.h", "core/alloc.c core/op.c core/threads.c tests/"},
     {"xmmintrin.h", "core/fpmode_x86.c tests/"},
     {"immintrin.h arm_neon.h", "backends/cpu/simd.h"},
+    {"simde/x86/avx512.h", "backends/cpu/x86/simde.h"},
     {"cpuid.h", "core/cpuinfo_x86.c"},
     {"sys/auxv.h", "core/cpuinfo_arm.c"},
     /* Systems: core/os_posix.c for the library, convert/folder.c to write checkpoints, apps/ for

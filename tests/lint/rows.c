@@ -137,7 +137,8 @@ static void check_kernel(void *context, const lint_row *row)
         const char *isa, *folder, *suffix;
     } isas[] = {
         {"portable", "portable", ""},  {"avx2", "x86", "_avx2"}, {"avx512", "x86", "_avx512"},
-        {"neon", "arm", "_neon"},      {"dotprod", "arm", "_dotprod"},
+        {"vnni", "x86", "_vnni"},      {"neon", "arm", "_neon"},
+        {"dotprod", "arm", "_dotprod"},
     };
     rows *r = context;
     char path[256] = "";

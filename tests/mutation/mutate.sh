@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Plants the faults of mutants.txt one at a time into a copy of the tree and demands that the named
 # test fails for each. A fault whose text is not found exactly once, that does not compile, or that
-# nothing catches is a failure of this script.
+# nothing catches is a failure of this script. Faults in AVX-512 kernels run by SIMDe where the
+# processor lacks the set, and are skipped where SIMDe is not there either.
 # usage: mutate.sh BUILD_DIR SOURCE_DIR [--only NAME_OR_NUMBER] [--keep DIR]
 #   BUILD_DIR  a configured build: its compiler is used
 #   --only     one mutant (its name, or its place in the list, from 1)
@@ -44,11 +45,11 @@ die() { echo "mutate: $*" >&2; exit 1; }
 
 # ---- the list ----
 
-names=() files=() tests=() changes=()        # changes: old US new RS old US new RS ...
+names=() files=() tests=() needs=() changes=()       # changes: old US new RS old US new RS ...
 us=$'\x1f' rs=$'\x1e'
 
 read_list() {
-  local line number=0 name= file= test= change= old= new= state=
+  local line number=0 name= file= test= need= change= old= new= state=
   flush_pair() {
     [ -z "$state" ] || change+=${old%$'\n'}$us${new%$'\n'}$rs
     old= new= state=
@@ -58,8 +59,8 @@ read_list() {
     flush_pair
     [ -n "$file" ] && [ -n "$test" ] && [ -n "$change" ] ||
       die "$list:$number: $name lacks file, old, new or test"
-    names+=("$name") files+=("$file") tests+=("$test") changes+=("$change")
-    name= file= test= change=
+    names+=("$name") files+=("$file") tests+=("$test") needs+=("$need") changes+=("$change")
+    name= file= test= need= change=
   }
   while IFS= read -r line || [ -n "$line" ]; do
     number=$((number + 1))
@@ -69,6 +70,7 @@ read_list() {
       'name '*) name=${line#name } ;;
       'file '*) file=${line#file } ;;
       'test '*) test=${line#test } ;;
+      'needs avx512') need=avx512 ;;
       'old' | 'old '*)
         [ "$state" != new ] || flush_pair
         state=old
@@ -104,11 +106,16 @@ copy_tree() {
   rm -rf "$work/new"
 }
 
-compiler=
+compiler= simde=OFF has_avx512=yes
 configure() {
   compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
-  cmake -S "$tree" -B "$out" -G Ninja -DISO_TESTS=ON -DCMAKE_C_COMPILER="$compiler" \
-    >"$work/configure.log" 2>&1 || { cat "$work/configure.log" >&2; die "cmake failed"; }
+  if ! grep -q -w avx512vl /proc/cpuinfo; then
+    echo '#include <simde/x86/avx512.h>' | "$compiler" -E - >/dev/null 2>&1 && simde=ON ||
+      has_avx512=
+  fi
+  cmake -S "$tree" -B "$out" -G Ninja -DISO_TESTS=ON -DISO_SIMDE=$simde \
+    -DCMAKE_C_COMPILER="$compiler" >"$work/configure.log" 2>&1 ||
+    { cat "$work/configure.log" >&2; die "cmake failed"; }
 }
 
 compile() {  # TARGET...
@@ -225,6 +232,10 @@ main() {
   echo "mutate: ready after $((SECONDS - start)) s"
   for i in "${!names[@]}"; do
     wanted "$i" || continue
+    if [ -n "${needs[$i]}" ] && [ -z "$has_avx512" ]; then
+      printf '%3d  %-36s skipped: neither AVX-512 nor SIMDe\n' "$((i + 1))" "${names[$i]}"
+      continue
+    fi
     count=$((count + 1))
     rm -f "$work/healthy"
     verdict=$(judge "$i") || bad=$((bad + 1))

@@ -6,7 +6,9 @@
  * the slots that hold a key are visited: an empty one adds +0 to sums that are never -0. */
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/key_slots.h"
-#include "backends/cpu/x86/lane_avx2.h"
+#include "backends/cpu/x86/vec8.h"
+
+#include "backends/cpu/x86/lane_vec.h"
 #include "ggml-style-ops/lane/bf16.h"
 #include "ggml-style-ops/lane/fp8.h"
 
@@ -41,15 +43,15 @@ typedef struct work {
 static inline __m256 decode_e4m3(const uint8_t *code)
 {
     const __m256i c = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)code));
-    const __m256i a = _mm256_and_si256(c, lane8_u32(0x7f));
-    const __m256i small = _mm256_cmpgt_epi32(lane8_u32(8), a);
-    const __m256i one = _mm256_and_si256(small, lane8_u32(0x00800000u));
-    const __m256i bits = _mm256_add_epi32(_mm256_slli_epi32(a, 20), lane8_u32(120u << 23));
-    const __m256 least = lane8_float(_mm256_and_si256(small, lane8_u32(0x3c800000u)));
-    const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(c, lane8_u32(0x80)), 24);
+    const __m256i a = _mm256_and_si256(c, vec_u32(0x7f));
+    const __m256i small = _mm256_cmpgt_epi32(vec_u32(8), a);
+    const __m256i one = _mm256_and_si256(small, vec_u32(0x00800000u));
+    const __m256i bits = _mm256_add_epi32(_mm256_slli_epi32(a, 20), vec_u32(120u << 23));
+    const __m256 least = vec_float(_mm256_and_si256(small, vec_u32(0x3c800000u)));
+    const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(c, vec_u32(0x80)), 24);
 
-    return _mm256_or_ps(_mm256_sub_ps(lane8_float(_mm256_add_epi32(bits, one)), least),
-                        lane8_float(sign));
+    return _mm256_or_ps(_mm256_sub_ps(vec_float(_mm256_add_epi32(bits, one)), least),
+                        vec_float(sign));
 }
 
 static void decode_raw(const iso_key_codes *key, uint32_t dim, float *row)
@@ -159,11 +161,11 @@ static void score_block(group *g, const iso_attend_args *a, const float *key, ui
         }
     }
     for (uint32_t v = 0; v < HEADS; v += 8) {
-        __m256 max = lane8_const(0xff800000u);               /* -Inf */
+        __m256 max = vec_const(0xff800000u);               /* -Inf */
 
         for (uint32_t j = span.begin; j < span.end; j++) {
             const __m256 x = _mm256_mul_ps(_mm256_load_ps(score[j] + v), scale);
-            const __m256 s = lane8_clean(x, &bad);
+            const __m256 s = vec_clean(x, &bad);
 
             _mm256_store_ps(score[j] + v, s);
             max = _mm256_max_ps(max, s);
@@ -188,9 +190,9 @@ static __m256 weigh_block(group *g, uint32_t block, uint32_t v, iso_key_span spa
         float *p = g->score[block][j] + v;
         const __m256 x = _mm256_sub_ps(_mm256_load_ps(p), max);
 
-        e[j] = lane8_clean(lane8_exp_nonpositive(x), &bad);
-        _mm256_store_ps(p, _mm256_and_ps(lane8_float(lane8_bf16_round(e[j])),
-                                         lane8_const(0xffff0000u)));
+        e[j] = vec_clean(vec_exp_nonpositive(x), &bad);
+        _mm256_store_ps(p, _mm256_and_ps(vec_float(vec_bf16_round(e[j])),
+                                         vec_const(0xffff0000u)));
     }
     g->bad = bad;
     for (uint32_t half = KEYS / 2; half != 0; half /= 2)     /* 32 lanes of two, then the tree */
@@ -222,7 +224,7 @@ static inline void value_tile(group *g, const float *key, const float *weight, i
             float *to = acc + i * DIM_MAX + 8 * v;
             const __m256 t = _mm256_mul_ps(o[i][v], _mm256_broadcast_ss(f + i));
 
-            _mm256_store_ps(to, _mm256_add_ps(_mm256_load_ps(to), lane8_clean(t, &bad)));
+            _mm256_store_ps(to, _mm256_add_ps(_mm256_load_ps(to), vec_clean(t, &bad)));
         }
     g->bad = bad;
 }
@@ -236,7 +238,7 @@ static void value_block(group *g, const iso_attend_args *a, const float *key, ui
         const __m256 sum = weigh_block(g, block, v, span);
         const __m256 x = _mm256_sub_ps(_mm256_load_ps(g->block_max[block] + v),
                                        _mm256_load_ps(g->max + v));
-        const __m256 fv = lane8_clean(lane8_exp_nonpositive(x), &g->bad);
+        const __m256 fv = vec_clean(vec_exp_nonpositive(x), &g->bad);
         const __m256 total = _mm256_load_ps(g->total + v);
 
         _mm256_store_ps(f + v, fv);
@@ -287,7 +289,7 @@ static void end_group(group *g, const iso_key_slots *k, uint64_t unit)
 
     for (uint32_t v = 0; v < HEADS && k->a->has_sink; v += 8) {
         const __m256 x = _mm256_sub_ps(_mm256_load_ps(g->sink + v), _mm256_load_ps(g->max + v));
-        const __m256 e = lane8_clean(lane8_exp_nonpositive(x), &g->bad);
+        const __m256 e = vec_clean(vec_exp_nonpositive(x), &g->bad);
 
         _mm256_store_ps(g->total + v, _mm256_add_ps(_mm256_load_ps(g->total + v), e));
     }
@@ -295,7 +297,7 @@ static void end_group(group *g, const iso_key_slots *k, uint64_t unit)
         const __m256 total = _mm256_set1_ps(g->total[h]);
 
         for (uint32_t c = 0; c < dim; c += 8)    /* acc is 0 or a multiple of 2^-73 */
-            lane8_store_bf16(out + h * dim + c,
+            vec_store_bf16(out + h * dim + c,
                              _mm256_div_ps(_mm256_load_ps(g->acc[h] + c), total), &g->bad);
     }
 }
@@ -351,6 +353,6 @@ void iso_cpu_attend_heads_avx2(const void *args, const iso_tensors *tensors, iso
         memset((uint16_t *)tensors->at[OUT] + unit * a->dim, 0, count * a->dim * 2);
     }
     for (uint32_t i = 0; i < GROUPS; i++)
-        flags |= lane8_flags(w.groups[i].bad);
+        flags |= vec_flags(w.groups[i].bad);
     iso_flags_raise(tensors->flags, flags);
 }

@@ -2,7 +2,9 @@
  * scale is added to the exponent field, and the eight magnitudes of e2m1 times a scale are a table
  * that a byte shuffle reads. */
 #include "backends/cpu/kernels.h"
-#include "backends/cpu/x86/lane_avx2.h"
+#include "backends/cpu/x86/vec8.h"
+
+#include "backends/cpu/x86/lane_vec.h"
 #include "ggml-style-ops/args.h"
 #include "ggml-style-ops/lane/fp8.h"
 
@@ -40,7 +42,7 @@ static inline __m256i e4m3_values(__m256i codes, int32_t shift, __m256i *bad, __
 static inline __m256i e2m1_table(float s, __m256i *bad)
 {
     const __m256 value = _mm256_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f);
-    const __m256i word = lane8_bf16(_mm256_mul_ps(value, _mm256_set1_ps(s)), bad);
+    const __m256i word = vec_bf16(_mm256_mul_ps(value, _mm256_set1_ps(s)), bad);
     const __m256i packed = _mm256_packus_epi32(word, word);
 
     return _mm256_permute4x64_epi64(packed, 0x88);
@@ -89,7 +91,7 @@ static uint32_t e2m1_group(const iso_dequant_args *a, const uint8_t *code, uint3
                             e2m1_values(load_nibbles(code + i / 2), table, &any));
     if (!is_legal && (a->is_e4m3_scale != 0 || !_mm256_testz_si256(any, any)))
         return LANE_RANGE;
-    return lane8_flags(bad);
+    return vec_flags(bad);
 }
 
 static uint32_t e4m3_group(const iso_dequant_args *a, const uint8_t *code, uint32_t byte,
@@ -107,7 +109,7 @@ static uint32_t e4m3_group(const iso_dequant_args *a, const uint8_t *code, uint3
     }
     if (!is_legal && !_mm256_testz_si256(any, any))
         return LANE_RANGE;
-    return lane8_flags(bad);
+    return vec_flags(bad);
 }
 
 void iso_cpu_dequant_rows_avx2(const void *args, const iso_tensors *tensors, iso_range units)

@@ -2,7 +2,9 @@
  * two, rows 0 1 and 2 3, a row in each half. Sums of four by two swaps have the bits of
  * (a + b) + (c + d) in every lane, because addition commutes; divisions are native (9.1). */
 #include "backends/cpu/kernels.h"
-#include "backends/cpu/x86/lane_avx2.h"
+#include "backends/cpu/x86/vec8.h"
+
+#include "backends/cpu/x86/lane_vec.h"
 #include "ggml-style-ops/args.h"
 
 enum { MIX, R, SCALE, BASE, PRE, POST, COMB };
@@ -34,7 +36,7 @@ static inline __m256 softmax_rows(__m256 x, __m256 eps)
     __m256 max = _mm256_max_ps(x, swap_neighbours(x)), e;
 
     max = _mm256_max_ps(max, swap_pairs(max));
-    e = lane8_exp_nonpositive(_mm256_sub_ps(x, max));
+    e = vec_exp_nonpositive(_mm256_sub_ps(x, max));
     return _mm256_add_ps(_mm256_div_ps(e, row_sums(e)), eps);
 }
 
@@ -57,7 +59,7 @@ static inline void row_step(matrix *c, __m256 eps)
 /* z of one register: mix * r is cleaned, the rest rounds step by step (13.1). */
 static inline __m256 mix8(const affine *z, uint32_t v, const float *mix, __m256 r, __m256i *bad)
 {
-    const __m256 mixed = lane8_clean(_mm256_mul_ps(_mm256_loadu_ps(mix + 8 * v), r), bad);
+    const __m256 mixed = vec_clean(_mm256_mul_ps(_mm256_loadu_ps(mix + 8 * v), r), bad);
 
     return _mm256_add_ps(_mm256_mul_ps(mixed, z->scale[v]), z->base[v]);
 }
@@ -65,10 +67,10 @@ static inline __m256 mix8(const affine *z, uint32_t v, const float *mix, __m256 
 /* sigmoid + eps in the lower half, 2 sigmoid in the upper. */
 static inline void split_gates(__m256 z, float eps, float *pre, float *post, __m256i *bad)
 {
-    const __m256 s = lane8_sigmoid(z);
+    const __m256 s = vec_sigmoid(z);
     const __m256 first = _mm256_add_ps(s, _mm256_set1_ps(eps));
     const __m256 second = _mm256_mul_ps(_mm256_set1_ps(2.0f), s);
-    const __m256 gates = lane8_clean(_mm256_blend_ps(first, second, 0xf0), bad);
+    const __m256 gates = vec_clean(_mm256_blend_ps(first, second, 0xf0), bad);
 
     _mm_storeu_ps(pre, _mm256_castps256_ps128(gates));
     _mm_storeu_ps(post, _mm256_extractf128_ps(gates, 1));
@@ -102,8 +104,8 @@ void iso_cpu_hc_split_rows_avx2(const void *args, const iso_tensors *tensors, is
             row_step(&c, eps);
             column_step(&c, eps);
         }
-        _mm256_storeu_ps(out, lane8_clean(c.rows01, &bad));
-        _mm256_storeu_ps(out + 8, lane8_clean(c.rows23, &bad));
+        _mm256_storeu_ps(out, vec_clean(c.rows01, &bad));
+        _mm256_storeu_ps(out + 8, vec_clean(c.rows23, &bad));
     }
-    iso_flags_raise(tensors->flags, lane8_flags(bad));
+    iso_flags_raise(tensors->flags, vec_flags(bad));
 }

@@ -4,7 +4,9 @@
  * block of 32 is exact by any means (numerics 6.5). */
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/x86/fp4_digits_avx2.h"
-#include "backends/cpu/x86/lane_avx2.h"
+#include "backends/cpu/x86/vec8.h"
+
+#include "backends/cpu/x86/lane_vec.h"
 #include "ggml-style-ops/args.h"
 #include "ggml-style-ops/lane/bf16.h"
 #include "ggml-style-ops/rows.h"
@@ -134,7 +136,7 @@ static inline __m256 block_value(__m256i sums, __m256i key_byte, int32_t exponen
     __m256i e = _mm256_add_epi32(key_byte, _mm256_set1_epi32(exponent));
 
     e = _mm256_max_epi32(_mm256_min_epi32(e, _mm256_set1_epi32(254)), _mm256_set1_epi32(1));
-    return _mm256_mul_ps(_mm256_cvtepi32_ps(sums), lane8_float(_mm256_slli_epi32(e, 23)));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(sums), vec_float(_mm256_slli_epi32(e, 23)));
 }
 
 /* Block b of all heads: blocks to chunks, chunks to the total (numerics 6.1). At most 8 chunks: one
@@ -159,8 +161,8 @@ static inline void add_block(work *w, const keys *block, uint32_t b)
 
 static inline __m256 to_bf16(__m256 x, __m256i *bad)
 {
-    return lane8_float(_mm256_and_si256(lane8_bf16_round(lane8_clean(x, bad)),
-                                        lane8_u32(0xffff0000u)));
+    return vec_float(_mm256_and_si256(vec_bf16_round(vec_clean(x, bad)),
+                                        vec_u32(0xffff0000u)));
 }
 
 static void score_rows(work *w, const uint32_t row[LANES], uint16_t out[LANES])
@@ -180,7 +182,7 @@ static void score_rows(work *w, const uint32_t row[LANES], uint16_t out[LANES])
 
         sum = _mm256_add_ps(sum, to_bf16(u, &w->bad));
     }
-    lane8_store_bf16(out, sum, &w->bad);
+    vec_store_bf16(out, sum, &w->bad);
 }
 
 /* Pool rows of entries j .. j + count - 1; returns a bit for each that has one. Eight rows of a
@@ -253,5 +255,5 @@ void iso_cpu_index_score_rows_avx2(const void *args, const iso_tensors *tensors,
     w.flags = 0;
     for (uint64_t t = units.begin; t < units.end; t++)
         score_token(&w, &table, t);
-    iso_flags_raise(tensors->flags, w.flags | lane8_flags(w.bad));
+    iso_flags_raise(tensors->flags, w.flags | vec_flags(w.bad));
 }

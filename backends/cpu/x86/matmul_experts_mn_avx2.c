@@ -4,7 +4,9 @@
  * store of decoded weights. */
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/x86/fp4_digits_avx2.h"
-#include "backends/cpu/x86/lane_avx2.h"
+#include "backends/cpu/x86/vec8.h"
+
+#include "backends/cpu/x86/lane_vec.h"
 #include "ggml-style-ops/args.h"
 
 /* The bodies with a constant for has_rest have to stay apart: see chunk_with_rest. */
@@ -113,7 +115,7 @@ static inline __m256 add_block(__m256 p, __m256i sum, __m256i scales, const row 
     const __m256i byte = _mm256_and_si256(scales, _mm256_set1_epi32(255));
     const __m256i e = _mm256_add_epi32(byte, _mm256_set1_epi32(r->exponent[b]));
     const __m256i s = _mm256_sub_epi32(sum, _mm256_set1_epi32(r->bias[b]));
-    const __m256 power = lane8_float(_mm256_slli_epi32(e, 23));
+    const __m256 power = vec_float(_mm256_slli_epi32(e, 23));
 
     /* Numerics 5 and 6.5. */
     return _mm256_fmadd_ps(_mm256_cvtepi32_ps(s), power, p); /* 2^e: exact, fma == mul+add */
@@ -275,7 +277,7 @@ static void store(work *w, uint64_t pair, uint64_t n, uint32_t lanes, __m256 y)
     uint16_t *out = (uint16_t *)w->at[Y] + pair * w->a->n + n;
     uint16_t word[LANES];
 
-    lane8_store_u16(word, lane8_bf16(y, &w->bad));       /* repeated lanes repeat their flags */
+    vec_store_u16(word, vec_bf16(y, &w->bad));       /* repeated lanes repeat their flags */
     memcpy(out, word, lanes * sizeof *out);
 }
 
@@ -451,5 +453,5 @@ void iso_cpu_matmul_experts_mn_avx2(const void *args, const iso_tensors *tensors
 
         run_picks(&w, units, first, sort_keys(w.keys, count), count);
     }
-    iso_flags_raise(tensors->flags, flags | lane8_flags(w.bad));
+    iso_flags_raise(tensors->flags, flags | vec_flags(w.bad));
 }

@@ -3,7 +3,9 @@
  * model has. Products are rounded before they are added: the weights are f32, so no step here is
  * fused (numerics 6.3). */
 #include "backends/cpu/kernels.h"
-#include "backends/cpu/x86/lane_avx2.h"
+#include "backends/cpu/x86/vec8.h"
+
+#include "backends/cpu/x86/lane_vec.h"
 #include "ggml-style-ops/args.h"
 #include "ggml-style-ops/lane/bf16.h"
 
@@ -63,7 +65,7 @@ static void load_inputs(const uint16_t *x, uint32_t count, float *out)
     uint32_t k = 0;
 
     for (; k + 8 <= count; k += 8)
-        _mm256_storeu_ps(out + k, lane8_load_bf16(x + k));
+        _mm256_storeu_ps(out + k, vec_load_bf16(x + k));
     for (; k < count; k++)
         out[k] = lane_bf16_f32(x[k]);
 }

@@ -1,17 +1,17 @@
-/* panel: float matmuls with eight output features per vector (numerics 6.1, 6.2). For files that
- * are compiled with the AVX2 and F16C flags only.
+/* panel: float matmuls with output features as lanes (numerics 6.1, 6.2). A file includes vec8.h or
+ * vec16.h first.
  *
- * A block is 32 features: four vectors, k in order inside each lane. With one row a kernel sums
- * straight from packed weights (`direct`). With more rows a chunk of weights is turned once, to f32
- * [k][32] or to f16 where every operand is a small number times a power of two; it stays in the
- * first cache, and up to six rows share every load of it.
+ * A block is 32 features: four or two vectors, k in order inside each lane. With one row a kernel
+ * sums straight from packed weights (`direct`). With more rows a chunk of weights is turned once,
+ * to f32 [k][32] or to f16 where every operand is a small number times a power of two; it stays in
+ * the first cache, and up to six rows share every load of it.
  *
  * Operands have few bits (numerics 5), so products are exact and fused multiply-add has the bits of
  * mul and add. */
 #ifndef ISO_CPU_X86_PANEL_H
 #define ISO_CPU_X86_PANEL_H
 
-#include "backends/cpu/x86/lane_avx2.h"
+#include "backends/cpu/x86/lane_vec.h"
 #include "core/op.h"
 
 /* Before a loop with a constant count whose arrays have to become registers. */
@@ -23,9 +23,9 @@
 
 enum {
     PANEL_LANES = 32,
-    PANEL_VECTORS = 4,
+    PANEL_VECTORS = PANEL_LANES / VEC_LANES,
     PANEL_LINE = 64,                     /* k; a cache line of e4m3 codes */
-    PANEL_ROWS = 6,                      /* 6 x 2 sums, 2 weights, 1 input: 15 of 16 registers */
+    PANEL_ROWS = 6,                      /* 6 x 2 sums, 2 weights, 1 input: 15 registers */
     PANEL_BLOCK_ROWS = 96,               /* rows that share a decoded chunk: 24 KiB of sums */
     PANEL_PER_SEGMENT = LANE_SEGMENT / LANE_CHUNK
 };
@@ -41,7 +41,7 @@ typedef struct panel_block {
 
 /* The levels above the chunk (iso_sum3 of order.h). */
 typedef struct panel_sum {
-    _Alignas(32) float segment[PANEL_LANES], total[PANEL_LANES];
+    _Alignas(64) float segment[PANEL_LANES], total[PANEL_LANES];
 } panel_sum;
 
 /* Decodes the chunk to wt [count][32]. Returns flags. */
@@ -53,7 +53,7 @@ typedef bool panel_direct_fn(const panel_job *job, const panel_block *b, uint64_
                              panel_sum *sum);
 /* The chunk's weights as f16 that are a power of two off: half [128 / 32][16][4] vectors, where
  * vector v of entry i holds k = i in its lower and k = i + 16 in its upper half. */
-typedef void panel_halves_fn(const panel_job *job, const panel_block *b, __m256i *half);
+typedef void panel_halves_fn(const panel_job *job, const panel_block *b, veci *half);
 /* x [64] of row t from k = begin on, with the powers of two that the halves lack; +0 from x[count]
  * on. false: an operand needs `clean`: use weights and inputs. Raises nothing. */
 typedef bool panel_line_fn(const panel_job *job, const panel_block *b, uint64_t t,
@@ -82,21 +82,21 @@ typedef struct panel_at {
     uint32_t chunk;
 } panel_at;
 
-static inline void panel_add_segment(panel_sum *sum, uint32_t v, __m256 segment, bool is_first)
+static inline void panel_add_segment(panel_sum *sum, uint32_t v, vecf segment, bool is_first)
 {
     if (!is_first)
-        segment = _mm256_add_ps(_mm256_load_ps(sum->total + 8 * v), segment);
-    _mm256_store_ps(sum->total + 8 * v, segment);
+        segment = VEC(add_ps)(VEC(load_ps)(sum->total + VEC_LANES * v), segment);
+    VEC(store_ps)(sum->total + VEC_LANES * v, segment);
 }
 
 /* Adds the chunk's sum of vector v; chunks are numbered from 0. */
-static inline void panel_push(panel_sum *sum, uint32_t chunk, uint32_t v, __m256 value)
+static inline void panel_push(panel_sum *sum, uint32_t chunk, uint32_t v, vecf value)
 {
     const uint32_t position = chunk % PANEL_PER_SEGMENT;
 
     if (position != 0)
-        value = _mm256_add_ps(_mm256_load_ps(sum->segment + 8 * v), value);
-    _mm256_store_ps(sum->segment + 8 * v, value);
+        value = VEC(add_ps)(VEC(load_ps)(sum->segment + VEC_LANES * v), value);
+    VEC(store_ps)(sum->segment + VEC_LANES * v, value);
     if (position == PANEL_PER_SEGMENT - 1)
         panel_add_segment(sum, v, value, chunk < PANEL_PER_SEGMENT);
 }
@@ -106,7 +106,7 @@ static inline void panel_end(panel_sum *sum, uint32_t chunk_count)
 {
     if (chunk_count % PANEL_PER_SEGMENT != 0)
         for (uint32_t v = 0; v < PANEL_VECTORS; v++)
-            panel_add_segment(sum, v, _mm256_load_ps(sum->segment + 8 * v),
+            panel_add_segment(sum, v, VEC(load_ps)(sum->segment + VEC_LANES * v),
                               chunk_count < PANEL_PER_SEGMENT);
 }
 
@@ -121,22 +121,22 @@ typedef struct panel_operands {
 } panel_operands;
 
 /* Vectors first .. of entry k of the run of 16 k at `run`, as f32 or as halves. */
-__attribute__((always_inline)) static inline __m256 panel_load(const void *run, uint32_t k,
+__attribute__((always_inline)) static inline vecf panel_load(const void *run, uint32_t k,
                                                                uint32_t v, const panel_kind kind)
 {
-    const __m128i *half = (const __m128i *)run + (k * PANEL_VECTORS + v) * 2;
+    const vech *half = (const vech *)run + (k * PANEL_VECTORS + v) * 2;
 
     if (kind == PANEL_HALF)
-        return _mm256_cvtph_ps(_mm_load_si128(half));
-    return _mm256_load_ps((const float *)run + k * PANEL_LANES + 8 * v);
+        return VEC(cvtph_ps)(VECH(load)(half));
+    return VEC(load_ps)((const float *)run + k * PANEL_LANES + VEC_LANES * v);
 }
 
-__attribute__((always_inline)) static inline __m256 panel_add(__m256 sum, __m256 a, __m256 w,
+__attribute__((always_inline)) static inline vecf panel_add(vecf sum, vecf a, vecf w,
                                                               const panel_kind kind)
 {
     if (kind == PANEL_OUTSIDE)
-        return _mm256_add_ps(sum, _mm256_mul_ps(a, w));
-    return _mm256_fmadd_ps(a, w, sum);               /* <= 8 + 8 bits: exact, fma == mul+add */
+        return VEC(add_ps)(sum, VEC(mul_ps)(a, w));
+    return VEC(fmadd_ps)(a, w, sum);               /* <= 8 + 8 bits: exact, fma == mul+add */
 }
 
 /* One chunk of `rows` rows and two vectors of features: rows, first and kind are constants at
@@ -147,24 +147,24 @@ __attribute__((always_inline)) static inline void panel_tile(panel_operands o,
                                                              const uint32_t first)
 {
     const float *x = o.x;
-    __m256 acc[PANEL_ROWS][2];
+    vecf acc[PANEL_ROWS][2];
 
     PANEL_UNROLL
     for (uint32_t r = 0; r < rows; r++)
-        acc[r][0] = acc[r][1] = _mm256_setzero_ps();
+        acc[r][0] = acc[r][1] = VEC(setzero_ps)();
     for (uint32_t begin = 0; begin < o.count; begin += 16, x += 16) {
         const uint32_t left = o.count - begin, count = left < 16 ? left : 16;
-        const __m128i *half = (const __m128i *)o.w + begin / 32 * 128 + begin / 16 % 2;
+        const vech *half = (const vech *)o.w + begin / 32 * (32 * PANEL_VECTORS) + begin / 16 % 2;
         const float *wt = (const float *)o.w + begin * PANEL_LANES;
         const void *run = kind == PANEL_HALF ? (const void *)half : wt;
 
         for (uint32_t k = 0; k < count; k++) {
-            const __m256 w0 = panel_load(run, k, first, kind);
-            const __m256 w1 = panel_load(run, k, first + 1, kind);
+            const vecf w0 = panel_load(run, k, first, kind);
+            const vecf w1 = panel_load(run, k, first + 1, kind);
 
             PANEL_UNROLL
             for (uint32_t r = 0; r < rows; r++) {
-                const __m256 a = _mm256_broadcast_ss(x + r * LANE_CHUNK + k);
+                const vecf a = VEC(set1_ps)(x[r * LANE_CHUNK + k]);
 
                 acc[r][0] = panel_add(acc[r][0], a, w0, kind);
                 acc[r][1] = panel_add(acc[r][1], a, w1, kind);
@@ -178,13 +178,14 @@ __attribute__((always_inline)) static inline void panel_tile(panel_operands o,
     }
 }
 
-/* Both pairs of vectors. */
+/* All pairs of vectors. */
 __attribute__((always_inline)) static inline void panel_pair(panel_operands o,
                                                              const panel_kind kind, panel_at at,
                                                              const uint32_t rows)
 {
     panel_tile(o, kind, at, rows, 0);
-    panel_tile(o, kind, at, rows, 2);
+    if (PANEL_VECTORS > 2)
+        panel_tile(o, kind, at, rows, 2);
 }
 
 __attribute__((always_inline)) static inline void panel_rows(panel_operands o,
@@ -219,7 +220,7 @@ static inline uint32_t panel_run_chunk(const panel_job *job, const panel_block *
                                        uint32_t rows, panel_at at)
 {
     _Alignas(64) float wt[LANE_CHUNK * PANEL_LANES], x[PANEL_ROWS * LANE_CHUNK];
-    _Alignas(64) __m256i half[LANE_CHUNK / 2 * PANEL_VECTORS];
+    _Alignas(64) veci half[LANE_CHUNK / 2 * PANEL_VECTORS];
     bool has_wt = false;
     uint32_t flags = 0, more;
 
@@ -302,18 +303,18 @@ static inline uint64_t panel_feature(const panel_block *b, uint32_t lane)
     return b->n + (lane < b->lanes ? lane : b->lanes - 1);
 }
 
-/* `count` bf16 values to f32, +0 behind them up to a multiple of 8; x is aligned to 32. */
+/* `count` bf16 values to f32, +0 behind them up to a multiple of VEC_LANES; x is aligned to 64. */
 static inline void panel_bf16_row(const uint16_t *half, uint32_t count, float *x)
 {
-    const uint32_t full = count / 8 * 8;
+    const uint32_t full = count / VEC_LANES * VEC_LANES;
 
-    for (uint32_t k = 0; k < full; k += 8)
-        _mm256_store_ps(x + k, lane8_load_bf16(half + k));
+    for (uint32_t k = 0; k < full; k += VEC_LANES)
+        VEC(store_ps)(x + k, vec_load_bf16(half + k));
     if (full != count) {
-        uint16_t rest[8] = {0};
+        uint16_t rest[VEC_LANES] = {0};
 
         memcpy(rest, half + full, (count - full) * sizeof *half);
-        _mm256_store_ps(x + full, lane8_load_bf16(rest));
+        VEC(store_ps)(x + full, vec_load_bf16(rest));
     }
 }
 
@@ -322,12 +323,12 @@ static inline uint32_t panel_store_bf16(uint16_t *y, const panel_block *b,
                                         const float value[PANEL_LANES])
 {
     uint16_t half[PANEL_LANES];
-    __m256i bad = _mm256_setzero_si256();
+    veci bad = VECS(setzero)();
 
     for (uint32_t v = 0; v < PANEL_VECTORS; v++)
-        lane8_store_bf16(half + 8 * v, _mm256_loadu_ps(value + 8 * v), &bad);
+        vec_store_bf16(half + VEC_LANES * v, VEC(loadu_ps)(value + VEC_LANES * v), &bad);
     memcpy(y, half, b->lanes * sizeof *half);
-    return lane8_flags(bad);
+    return vec_flags(bad);
 }
 
 /* Offset in bytes, from a place in one of 32 neighbouring rows, of what is read `ahead` bytes

@@ -1,5 +1,5 @@
-/* tiles: float matmuls whose weights are packed in layout ROWS32 (core/rows32.h). For files that
- * are compiled with the AVX2 and F16C flags only.
+/* tiles: float matmuls whose weights are packed in layout ROWS32 (core/rows32.h). A file
+ * includes vec8.h or vec16.h first.
  *
  * A tile is what panel.h calls a block, 32 features, and here its weights lie side by side for
  * every k: nothing is turned. With one row a kernel sums straight from the packed weights

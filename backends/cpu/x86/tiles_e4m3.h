@@ -1,5 +1,5 @@
-/* tiles_e4m3: tiles of e4m3 weights in layout ROWS32. For files that are compiled with the AVX2 and
- * F16C flags only.
+/* tiles_e4m3: tiles of e4m3 weights in layout ROWS32. A file includes vec8.h or vec16.h
+ * first.
  *
  * 32 bytes are one k of 32 features. Taken as 16-bit words they are the codes of the odd features
  * above those of the even ones; a code under its sign and a zero bit is an f16 of 2^-8 times its
@@ -12,18 +12,16 @@
 
 /* 32 codes: features 0 2 .. 14, 16 18 .. 30, 1 3 .. 15, 17 19 .. 31, 2^-8 of their values. */
 __attribute__((always_inline)) static inline void tiles_e4m3(const uint8_t *code,
-                                                             __m256 w[PANEL_VECTORS])
+                                                             vecf w[PANEL_VECTORS])
 {
     const __m256i keep = _mm256_set1_epi16((int16_t)0xbf80);     /* not the copy of the sign */
-    const __m256i pair = _mm256_loadu_si256((const __m256i *)(const void *)code);
+    const __m256i pair = _mm256_loadu_si256((const void *)code);
     const __m256i up = _mm256_srai_epi16(_mm256_slli_epi16(pair, 8), 1);
     const __m256i even = _mm256_and_si256(up, keep);
     const __m256i odd = _mm256_and_si256(_mm256_srai_epi16(pair, 1), keep);
 
-    w[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(even));
-    w[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(even, 1));
-    w[2] = _mm256_cvtph_ps(_mm256_castsi256_si128(odd));
-    w[3] = _mm256_cvtph_ps(_mm256_extracti128_si256(odd, 1));
+    vec_sixteen_f16(even, w);
+    vec_sixteen_f16(odd, w + PANEL_VECTORS / 2);
 }
 
 /* tiles_weights_fn, but for w */
@@ -38,13 +36,13 @@ static inline bool tiles_e4m3_weights(const e4m3_weights *w, const tiles_block *
 
         if (!e4m3_scale_is_plain(byte))
             return false;
-        for (const __m256 scale = e4m3_power(byte, 8); k < stop; k++, wt += PANEL_LANES) {
-            __m256 v[PANEL_VECTORS];
+        for (const vecf scale = e4m3_power(byte, 8); k < stop; k++, wt += PANEL_LANES) {
+            vecf v[PANEL_VECTORS];
 
             tiles_e4m3(code, v);
             code += PANEL_LANES;
             for (uint32_t i = 0; i < PANEL_VECTORS; i++)
-                _mm256_store_ps(wt + 8 * i, _mm256_mul_ps(v[i], scale));
+                VEC(store_ps)(wt + VEC_LANES * i, VEC(mul_ps)(v[i], scale));
         }
     }
     return true;
@@ -76,16 +74,16 @@ static inline bool tiles_e4m3_direct(const tiles_job *job, const tiles_block *b,
     panel_block c = b->p;
 
     for (uint32_t chunk = 0; chunk * LANE_CHUNK < k; chunk++) {
-        _Alignas(32) float x[LANE_CHUNK];
-        __m256 s[PANEL_VECTORS] = {0};
+        _Alignas(64) float x[LANE_CHUNK];
+        vecf s[PANEL_VECTORS] = {0};
 
         c.begin = chunk * LANE_CHUNK;
         c.count = k - c.begin < LANE_CHUNK ? k - c.begin : LANE_CHUNK;
         if (!panel_lines(&job->panel, &c, t, x))
             return false;
         for (uint32_t i = 0; i < c.count; i++, code += PANEL_LANES) {
-            const __m256 a = _mm256_broadcast_ss(x + i);
-            __m256 w[PANEL_VECTORS];
+            const vecf a = VEC(set1_ps)(x[i]);
+            vecf w[PANEL_VECTORS];
 
             if (i % 2 == 0)
                 _mm_prefetch((const char *)code + TILES_AHEAD, _MM_HINT_T0);

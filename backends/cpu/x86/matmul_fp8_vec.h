@@ -1,7 +1,7 @@
-/* matmul_fp8_avx2: what the kernels of matmul_fp8 share: scales, inputs and results. For files that
- * are compiled with the AVX2 and F16C flags only. */
-#ifndef ISO_CPU_X86_MATMUL_FP8_AVX2_H
-#define ISO_CPU_X86_MATMUL_FP8_AVX2_H
+/* matmul_fp8_vec: what the kernels of matmul_fp8 share: scales, inputs and results. A file includes
+ * vec8.h or vec16.h first. */
+#ifndef ISO_CPU_X86_MATMUL_FP8_VEC_H
+#define ISO_CPU_X86_MATMUL_FP8_VEC_H
 
 #include "backends/cpu/x86/e4m3_rows.h"
 #include "ggml-style-ops/args.h"
@@ -26,7 +26,7 @@ static inline const uint8_t *fp8_input_scales(const panel_job *job, uint64_t t)
 }
 
 /* `count` codes, 32 at most, times `scale`; +0 behind them up to 32. */
-static inline void fp8_step(const uint8_t *code, uint32_t count, __m256 scale, float *x)
+static inline void fp8_step(const uint8_t *code, uint32_t count, vecf scale, float *x)
 {
     uint8_t copy[E4M3_STEP];
 

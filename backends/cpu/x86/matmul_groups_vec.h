@@ -1,7 +1,7 @@
-/* matmul_groups_avx2: what the kernels of matmul_groups share: inputs and results. For files that
- * are compiled with the AVX2 and F16C flags only. */
-#ifndef ISO_CPU_X86_MATMUL_GROUPS_AVX2_H
-#define ISO_CPU_X86_MATMUL_GROUPS_AVX2_H
+/* matmul_groups_vec: what the kernels of matmul_groups share: inputs and results. A file includes
+ * vec8.h or vec16.h first. */
+#ifndef ISO_CPU_X86_MATMUL_GROUPS_VEC_H
+#define ISO_CPU_X86_MATMUL_GROUPS_VEC_H
 
 #include "backends/cpu/x86/e4m3_rows.h"
 #include "ggml-style-ops/args.h"
@@ -38,7 +38,7 @@ static inline uint32_t groups_inputs(const panel_job *job, const panel_block *b,
 /* Set in the lanes of inputs whose magnitude is not 0 and not in [2^-50, 2^50). */
 static inline __m256i groups_is_outside(const uint16_t *half)
 {
-    const __m256i u = _mm256_loadu_si256((const __m256i *)(const void *)half);
+    const __m256i u = _mm256_loadu_si256((const void *)half);
     const __m256i a = _mm256_and_si256(u, _mm256_set1_epi16(0x7fff));
     const __m256i above = _mm256_sub_epi16(a, _mm256_set1_epi16(LANE_CLEAN_MIN >> 16));
     const __m256i range = _mm256_set1_epi16((LANE_CLEAN_MAX - LANE_CLEAN_MIN) >> 16);
@@ -65,16 +65,16 @@ static inline bool groups_scaled(const e4m3_weights *w, const uint16_t *half, ui
         const uint32_t at = begin + (i < count ? i : 0);
         const uint32_t byte = w != NULL ? w->scale[at >> w->shift] : 127;
         /* 2^-50 .. 2^50 times 2^(86 - 127 + 8) .. 2^(168 - 127 + 8): far inside f32 */
-        const __m256 scale = e4m3_power(byte, w != NULL ? 8 : 0);
+        const vecf scale = e4m3_power(byte, w != NULL ? 8 : 0);
 
         if (!e4m3_scale_is_plain(byte))
             return false;
         bad = _mm256_or_si256(bad, _mm256_or_si256(groups_is_outside(half),
                                                    groups_is_outside(half + 16)));
-        for (uint32_t k = 0; k < E4M3_STEP; k += 8)
-            _mm256_store_ps(x + k, _mm256_mul_ps(lane8_load_bf16(half + k), scale));
+        for (uint32_t k = 0; k < E4M3_STEP; k += VEC_LANES)
+            VEC(store_ps)(x + k, VEC(mul_ps)(vec_load_bf16(half + k), scale));
     }
-    return lane8_flags(bad) == 0;
+    return _mm256_testz_si256(bad, bad) != 0;
 }
 
 /* panel_line_fn */

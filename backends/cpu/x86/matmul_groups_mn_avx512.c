@@ -1,0 +1,4 @@
+/* matmul_groups with AVX-512. */
+#include "backends/cpu/x86/vec16.h"
+
+#include "backends/cpu/x86/matmul_groups_mn.h"

@@ -1,0 +1,4 @@
+/* rms_norm with AVX-512. */
+#include "backends/cpu/x86/vec16.h"
+
+#include "backends/cpu/x86/rms_norm_rows.h"
