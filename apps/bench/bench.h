@@ -18,14 +18,22 @@ typedef struct bench_case {
     const char *name;
     iso_op_call call;
     int32_t weight, weight_scale;        /* input indices; -1: none */
-    uint32_t index_inputs;               /* bit i: input i holds ids, filled with 0, 1, 2, ... */
+    uint32_t index_inputs;               /* bit i: input i holds ids: 0, 1, 2, ... */
+    uint32_t index_count;                /* ids end there and begin again */
     double operations;                   /* multiply-adds x 2 of one run; 0: not counted */
     const iso_case *source;              /* makes the inputs; NULL: plausible bytes */
 } bench_case;
 
+/* A product: `rows` rows of k values with weights [n, k] (matmul_groups: [n, k] of 8 groups). */
+typedef struct bench_shape {
+    const char *name;
+    iso_op_id op;
+    uint32_t rows, k, n;
+} bench_shape;
+
 typedef struct bench_options {
     uint32_t thread_count, runs;
-    uint64_t cycle_bytes;
+    uint64_t cycle_bytes;                /* of weights; 0: one copy, which stays in the caches */
     double seconds_max;                  /* per case */
     bool reference_only;
     const char *isa;
@@ -57,8 +65,12 @@ double bench_median(double *times, uint32_t count);      /* sorts */
 /* Cases 0 .. count - 1 are those of the list. */
 size_t bench_case_count(void);
 iso_status bench_case_at(size_t index, bench_case *out, iso_error *error);
+iso_status bench_case_named(const char *name, bench_case *out, iso_error *error);
+iso_status bench_case_make(const bench_shape *shape, bench_case *out, iso_error *error);
 
 iso_status bench_roof_measure(const bench_options *options, bench_roof *roof, iso_error *error);
+/* `when`: "before" or "after"; a line of text, or a member of a JSON object. */
+void bench_roof_print(bool json, const char *when, const bench_roof *roof);
 /* Of reading `bytes` bytes once, by all threads; a multiple of BENCH_READ_PIECE. */
 double bench_read_seconds(uint32_t threads, bench_read_fn *read, const void *data,
                           uint64_t bytes);
@@ -71,6 +83,15 @@ iso_status bench_rig_open(const bench_options *options, const bench_case *test, 
 void bench_rig_close(bench_rig **rig);
 /* Runs the next program; seconds per step. */
 iso_status bench_rig_run(bench_rig *rig, double *seconds, iso_error *error);
+/* The copies of the weight that program `program` reads, for a product that runs beside the rig;
+ * and an input's values. */
+typedef struct bench_copies {
+    const unsigned char *first;
+    uint64_t stride;                     /* bytes */
+    uint32_t count, program_count;
+} bench_copies;
+bench_copies bench_rig_copies(const bench_rig *rig, uint32_t program);
+const void *bench_rig_input(const bench_rig *rig, uint32_t input);
 /* Reads weights that the next runs do not use; bytes per second, 0 without weights. */
 double bench_rig_read(bench_rig *rig, bench_read_fn *read);
 /* Fills all of the result that is no time. */

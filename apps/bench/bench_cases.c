@@ -4,13 +4,7 @@
 
 #include <string.h>
 
-typedef struct shape {
-    const char *name;
-    iso_op_id op;
-    uint32_t rows, k, n;
-} shape;
-
-static const shape shapes[] = {
+static const bench_shape shapes[] = {
     {"fp4 expert w1, 1 row", ISO_OP_ID_matmul_experts, 1, 5120, 2304},
     {"fp4 expert w2, 1 row", ISO_OP_ID_matmul_experts, 1, 2304, 5120},
     {"fp8 wq_a, 1 row", ISO_OP_ID_matmul_fp8, 1, 5120, 1280},
@@ -23,6 +17,9 @@ static const shape shapes[] = {
     {"bf16 head (16,160 rows), 1 row", ISO_OP_ID_matmul_bf16, 1, 5120, 16160},
     {"bf16 router, 1 row", ISO_OP_ID_matmul_bf16, 1, 5120, 384},
     {"f32 hyper-connection mix, 1 row", ISO_OP_ID_matmul_f32, 1, 20480, 24},
+    {"fp8 wq_a, 512 rows", ISO_OP_ID_matmul_fp8, 512, 5120, 1280},
+    {"fp4 expert w1, 512 rows", ISO_OP_ID_matmul_experts, 512, 5120, 2304},
+    {"bf16 router, 512 rows", ISO_OP_ID_matmul_bf16, 512, 5120, 384},
     {"rms_norm 5120, 64 rows", ISO_OP_ID_rms_norm, 64, 5120, 0},
     {"quant_fp8 5120, 64 rows", ISO_OP_ID_quant_fp8, 64, 5120, 0},
     {"hc_collapse 5120, 64 rows", ISO_OP_ID_hc_collapse, 64, 5120, 0},
@@ -34,18 +31,22 @@ typedef struct named {
     iso_op_id op;
     const char *test;                    /* name of the case */
     uint32_t heads;                      /* attend: query heads instead of the case's */
+    double operations;
 } named;
 
 static const named nameds[] = {
-    {"attend 64 heads, 640 keys, 1 row", ISO_OP_ID_attend, "real_1x2x512_w128_b5000_s512", 64},
-    {"index_score 32 heads, 2 rows", ISO_OP_ID_index_score, "real_2x32x128_m2_b315_e160", 0},
-    {"topk_rows 512 of 4096, 2 rows", ISO_OP_ID_topk_rows, "real_2x4096_m1_b4090_k512", 0},
-    {"candidate_blocks 1024, 2 rows", ISO_OP_ID_candidate_blocks, "real_2x1024_m1_b1010_100x8", 0},
-    {"hc_split 97 rows", ISO_OP_ID_hc_split, "mild_97_i20", 0},
-    {"hc_expand 5120, 3 rows", ISO_OP_ID_hc_expand, "mild_3x5120", 0},
-    {"rope 64 heads of 512, 3 rows", ISO_OP_ID_rope, "mild_3x64x512_p32", 0},
-    {"quant_nvfp4 512, 3 rows", ISO_OP_ID_quant_nvfp4, "mild_3x512", 0},
-    {"dequant engram 6144, 3 rows", ISO_OP_ID_dequant, "mild_e4m3_3x6144_g32", 0},
+    {"attend 64 heads, 640 keys, 1 row", ISO_OP_ID_attend, "real_1x2x512_w128_b5000_s512", 64,
+     4.0 * 64 * 640 * 512},
+    {"index_score 32 heads, 2 rows", ISO_OP_ID_index_score, "real_2x32x128_m2_b315_e160",
+     0, 0},
+    {"topk_rows 512 of 4096, 2 rows", ISO_OP_ID_topk_rows, "real_2x4096_m1_b4090_k512", 0, 0},
+    {"candidate_blocks 1024, 2 rows", ISO_OP_ID_candidate_blocks, "real_2x1024_m1_b1010_100x8",
+     0, 0},
+    {"hc_split 97 rows", ISO_OP_ID_hc_split, "mild_97_i20", 0, 0},
+    {"hc_expand 5120, 3 rows", ISO_OP_ID_hc_expand, "mild_3x5120", 0, 0},
+    {"rope 64 heads of 512, 3 rows", ISO_OP_ID_rope, "mild_3x64x512_p32", 0, 0},
+    {"quant_nvfp4 512, 3 rows", ISO_OP_ID_quant_nvfp4, "mild_3x512", 0, 0},
+    {"dequant engram 6144, 3 rows", ISO_OP_ID_dequant, "mild_e4m3_3x6144_g32", 0, 0},
 };
 
 size_t bench_case_count(void) { return ISO_COUNT_OF(shapes) + ISO_COUNT_OF(nameds); }
@@ -82,7 +83,8 @@ static iso_status named_case(const named *row, bench_case *out, iso_error *error
         s.found.call.in[11].extent[0] = row->heads;
     }
     *out = (bench_case){.name = row->name, .call = s.found.call, .weight = -1,
-                        .weight_scale = -1, .source = &s.found};
+                        .weight_scale = -1, .source = &s.found,
+                        .operations = row->operations};
     return op->infer(&out->call, error);
 }
 
@@ -91,7 +93,7 @@ static void set_params(bench_case *c, const void *params, size_t bytes)
     memcpy(c->call.params, params, bytes);
 }
 
-static void fp8_case(bench_case *c, const shape *s)
+static void fp8_case(bench_case *c, const bench_shape *s)
 {
     const iso_tile_params tile = {.tile = 32};
 
@@ -104,7 +106,7 @@ static void fp8_case(bench_case *c, const shape *s)
     c->weight_scale = 3;
 }
 
-static void groups_case(bench_case *c, const shape *s)
+static void groups_case(bench_case *c, const bench_shape *s)
 {
     const iso_groups_params groups = {.tile = 32, .groups = 8};
 
@@ -116,10 +118,10 @@ static void groups_case(bench_case *c, const shape *s)
     c->weight_scale = 2;
 }
 
-/* One token, six picks of six resident experts. */
-static void experts_case(bench_case *c, const shape *s)
+/* One token picks six of six resident experts; more rows are those of one expert. */
+static void experts_case(bench_case *c, const bench_shape *s)
 {
-    const int64_t picks = 6;
+    const int64_t picks = s->rows == 1 ? 6 : 1;
 
     c->call.in[0] = iso_desc2(ISO_DTYPE_E4M3, s->rows, s->k);
     c->call.in[1] = iso_desc2(ISO_DTYPE_UE8M0, s->rows, s->k / 32);
@@ -128,12 +130,13 @@ static void experts_case(bench_case *c, const shape *s)
     c->call.in[4] = iso_desc3(ISO_DTYPE_E2M1, picks, s->n, s->k);
     c->call.in[5] = iso_desc3(ISO_DTYPE_UE8M0, picks, s->n, s->k / 32);
     c->index_inputs = 1u << 2 | 1u << 3;
+    c->index_count = (uint32_t)picks;
     c->weight = 4;
     c->weight_scale = 5;
     c->operations *= (double)picks;
 }
 
-static void row_case(bench_case *c, const shape *s)
+static void row_case(bench_case *c, const bench_shape *s)
 {
     const iso_norm_params norm = {1e-20f};
     const iso_quant_params quant = {32};
@@ -152,14 +155,11 @@ static void row_case(bench_case *c, const shape *s)
     }
 }
 
-iso_status bench_case_at(size_t index, bench_case *out, iso_error *error)
+iso_status bench_case_make(const bench_shape *s, bench_case *out, iso_error *error)
 {
-    const shape *s = &shapes[index < ISO_COUNT_OF(shapes) ? index : 0];
     bench_case c = {.name = s->name, .weight = -1, .weight_scale = -1,
                     .operations = 2.0 * s->rows * s->k * s->n};
 
-    if (index >= ISO_COUNT_OF(shapes))
-        return named_case(&nameds[index - ISO_COUNT_OF(shapes)], out, error);
     c.call.op = iso_op_get(s->op);
     switch (s->op) {
     case ISO_OP_ID_matmul_fp8:
@@ -187,4 +187,21 @@ iso_status bench_case_at(size_t index, bench_case *out, iso_error *error)
     ISO_TRY(c.call.op->infer(&c.call, error));
     *out = c;
     return ISO_OK;
+}
+
+iso_status bench_case_at(size_t index, bench_case *out, iso_error *error)
+{
+    if (index < ISO_COUNT_OF(shapes))
+        return bench_case_make(&shapes[index], out, error);
+    return named_case(&nameds[index - ISO_COUNT_OF(shapes)], out, error);
+}
+
+iso_status bench_case_named(const char *name, bench_case *out, iso_error *error)
+{
+    for (size_t i = 0; i < bench_case_count(); i++) {
+        ISO_TRY(bench_case_at(i, out, error));
+        if (strcmp(out->name, name) == 0)
+            return ISO_OK;
+    }
+    return iso_fail(error, ISO_NOT_FOUND, "bench: no case \"%s\"", name);
 }

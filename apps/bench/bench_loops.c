@@ -7,7 +7,10 @@
 static const bench_loops *const sets[] = {
     &bench_loops_base,
 #if ISO_BUILD_X86
-    &bench_loops_avx2, &bench_loops_avx512,
+    &bench_loops_avx2,
+#ifndef ISO_SIMDE
+    &bench_loops_avx512,
+#endif
 #endif
 };
 

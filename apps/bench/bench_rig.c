@@ -11,7 +11,7 @@
 /* A program of so many bytes takes a few milliseconds: launching it costs some microseconds. */
 enum { PROGRAM_BYTES = 64 << 20, COPY_ALIGN = 4096, SCALES = 1, CYCLED = 2 };
 /* Steps of an operator without weights. */
-enum { SMALL_STEPS = 16 };
+enum { SMALL_STEPS = 16, LONG_OPERATIONS = 1000 * 1000 * 1000 };
 
 /* Copies of the weight or of its scales. */
 typedef struct cycled {
@@ -33,6 +33,8 @@ struct bench_rig {
     iso_program **program;
     iso_step *steps;                     /* of one program, and its signal */
     uint32_t program_count, step_count;
+    uint64_t copies;                     /* of the weights */
+    bool is_cycled;                      /* false: all steps read the same copy */
     uint32_t next;                       /* program */
     uint64_t launches;
     iso_op_call call;                    /* the case's, its weights in the layout that is timed */
@@ -63,7 +65,7 @@ static void fill(const bench_case *test, uint32_t input, void *data, uint64_t by
             to[i] = (unsigned char)(to[i] % 2 ? 0x3d : 0xbd);
     if (test->index_inputs & 1u << input)
         for (uint64_t i = 0; i < bytes / 4; i++)
-            ((int32_t *)data)[i] = (int32_t)i;
+            ((int32_t *)data)[i] = (int32_t)(i % test->index_count);
 }
 
 /* Fills one input, and packs it where its layout says so. */
@@ -185,7 +187,7 @@ static iso_status take(bench_rig *r, const iso_tensor_desc *desc, int32_t input,
 
 static iso_status take_cycled(bench_rig *r, cycled *c, iso_slice *slice, iso_error *error)
 {
-    const uint64_t copies = (uint64_t)r->program_count * r->step_count;
+    const uint64_t copies = r->copies;
     void *host = NULL;
 
     c->bytes = iso_desc_bytes(&r->call.in[c->input]);
@@ -235,22 +237,29 @@ static iso_status take_tensors(bench_rig *r, iso_step *step, iso_error *error)
     return ISO_OK;
 }
 
-/* As many steps as PROGRAM_BYTES of weights, as many programs as cycle_bytes. */
+/* As many steps as PROGRAM_BYTES of weights, as many programs as cycle_bytes. A step that takes
+ * milliseconds by itself is a program. What is not cycled stays in the caches. */
 static void count_steps(bench_rig *r, uint64_t cycle_bytes)
 {
     const uint64_t program_bytes = cycle_bytes < PROGRAM_BYTES ? cycle_bytes : PROGRAM_BYTES;
 
-    r->step_count = r->test->weight < 0 ? SMALL_STEPS : (uint32_t)(program_bytes / r->bytes) + 1;
+    r->is_cycled = r->test->weight >= 0 && cycle_bytes != 0;
+    r->step_count = r->is_cycled ? (uint32_t)(program_bytes / r->bytes) + 1 : SMALL_STEPS;
+    if (r->test->operations > LONG_OPERATIONS)
+        r->step_count = 1;
     r->program_count = 1;
-    if (r->test->weight >= 0)
-        r->program_count = (uint32_t)(cycle_bytes / (r->step_count * r->bytes)) + 1;
+    r->copies = 1;
+    if (!r->is_cycled)
+        return;
+    r->program_count = (uint32_t)(cycle_bytes / (r->step_count * r->bytes)) + 1;
+    r->copies = (uint64_t)r->program_count * r->step_count;
 }
 
 static iso_status record(bench_rig *r, const iso_step *step, iso_error *error)
 {
     for (uint32_t p = 0; p < r->program_count; p++) {
         for (uint32_t s = 0; s < r->step_count; s++) {
-            const uint64_t copy = (uint64_t)p * r->step_count + s;
+            const uint64_t copy = ((uint64_t)p * r->step_count + s) % r->copies;
 
             r->steps[s] = *step;
             for (uint32_t i = 0; i < CYCLED; i++)
@@ -343,6 +352,18 @@ iso_status bench_rig_run(bench_rig *r, double *seconds, iso_error *error)
     return ISO_OK;
 }
 
+bench_copies bench_rig_copies(const bench_rig *r, uint32_t program)
+{
+    const cycled *c = &r->cycle[0];
+    const uint64_t from = (uint64_t)(program % r->program_count) * r->step_count * c->stride;
+
+    if (!r->is_cycled)
+        return (bench_copies){c->host, 0, r->step_count, 1};
+    return (bench_copies){c->host + from, c->stride, r->step_count, r->program_count};
+}
+
+const void *bench_rig_input(const bench_rig *r, uint32_t input) { return r->input[input]; }
+
 /* Half of all programs away: neither the last runs nor the last readings were there. */
 double bench_rig_read(bench_rig *r, bench_read_fn *read)
 {
@@ -350,7 +371,7 @@ double bench_rig_read(bench_rig *r, bench_read_fn *read)
     const uint64_t bytes = r->cycle[0].stride * r->step_count / BENCH_READ_PIECE * BENCH_READ_PIECE;
     const unsigned char *from;
 
-    if (r->cycle[0].input < 0 || bytes == 0)
+    if (r->cycle[0].input < 0 || bytes == 0 || !r->is_cycled)
         return 0.0;
     from = r->cycle[0].host + program * r->step_count * r->cycle[0].stride;
     return (double)bytes / bench_read_seconds(r->threads, read, from, bytes);

@@ -1,6 +1,6 @@
 /* cmd_bench: the table of operators. GB/s counts the weight bytes a step must read; the last
  * columns are what all threads read between the runs of the case, and the share of it. */
-#include "apps/bench/bench.h"
+#include "apps/bench/bench_table.h"
 #include "apps/cli/cli.h"
 
 #include <getopt.h>
@@ -8,12 +8,15 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: isobit bench [OPTIONS]\n"
-    "      --filter TEXT  only cases whose name contains TEXT\n"
+    "usage: isobit bench [OPTIONS]          time operators at real shapes\n"
+    "       isobit bench table [OPTIONS]    the measures that have a figure to reach\n"
+    "      --filter TEXT  only cases or measures whose name contains TEXT\n"
     "      --threads N    0: all cores (default)\n"
     "      --runs N       runs per case, medians are printed (default 15)\n"
-    "      --seconds N    stop a case after N seconds, at 3 runs or more (default 4)\n"
-    "      --cycle-mb N   bytes of weights cycled through, in MB (default 1024)\n"
+    "      --seconds N    stop a case after N seconds, at 3 runs or more (default 4);\n"
+    "                     table: not used\n"
+    "      --cycle-mb N   bytes of weights cycled through, in MB (default 1024); 0: one\n"
+    "                     copy, which stays in the caches\n"
     "      --cpu ISA      strongest instruction set: portable, avx2, ... (default: native)\n"
     "      --layout L     of weights: auto (the better kernel's, default), plain, rows32\n"
     "      --reference    references only, no other kernel\n"
@@ -65,7 +68,7 @@ static bool take(settings *s, int option, const char *value)
         s->bench.seconds_max = number;
         return true;
     case CYCLE:
-        if (!cli_u32("bench", "--cycle-mb", value, 1, 1 << 16, &number))
+        if (!cli_u32("bench", "--cycle-mb", value, 0, 1 << 16, &number))
             return false;
         s->bench.cycle_bytes = (uint64_t)number << 20;
         return true;
@@ -94,19 +97,6 @@ static void print(const settings *s, const bench_result *r, bool is_first)
                r->name, r->kernel, r->layout, r->seconds * 1e6, r->runs, r->gigabytes,
                r->gigaflops, r->read_gigabytes, share(r));
     fflush(stdout);
-}
-
-static void print_roof(const settings *s, const char *when, const bench_roof *roof)
-{
-    if (s->json)
-        printf("\"%s\":{\"read_gb_per_second\":%.3f,\"near_read_gb_per_second\":%.3f,"
-               "\"gflop_per_second\":%.3f,\"read_loop\":\"%s\"}", when, roof->read * 1e-9,
-               roof->near_read * 1e-9, roof->multiply * 1e-9, roof->read_isa);
-    else
-        printf("all threads, measured %s the cases: reads %.2f GB/s from memory (%s), %.2f GB/s "
-               "from their caches; %.1f GFLOP/s multiply-add (%s)\n", when, roof->read * 1e-9,
-               roof->read_isa, roof->near_read * 1e-9, roof->multiply * 1e-9,
-               roof->multiply_isa);
 }
 
 static void print_refusal(const settings *s, const char *name, const iso_error *error,
@@ -152,7 +142,7 @@ static iso_status run_all(const settings *s, iso_error *error)
     ISO_TRY(bench_roof_measure(&s->bench, &roof, error));
     if (s->json)
         printf("{\"threads\":%u,", bench_threads(&s->bench));
-    print_roof(s, "before", &roof);
+    bench_roof_print(s->json, "before", &roof);
     if (s->json)
         printf(",\"cases\":[");
     else
@@ -162,10 +152,17 @@ static iso_status run_all(const settings *s, iso_error *error)
     ISO_TRY(bench_roof_measure(&s->bench, &after, error));
     if (s->json)
         printf("],");
-    print_roof(s, "after", &after);
+    bench_roof_print(s->json, "after", &after);
     if (s->json)
         printf("}\n");
     return ISO_OK;
+}
+
+static iso_status run_table(const settings *s, iso_error *error)
+{
+    const bench_table_options options = {.bench = s->bench, .filter = s->filter, .json = s->json};
+
+    return bench_table(&options, error);
 }
 
 int cmd_bench(int argc, char **argv)
@@ -174,6 +171,7 @@ int cmd_bench(int argc, char **argv)
                             .layout = "auto"}};
     iso_status status;
     iso_error error;
+    bool is_table;
     int option;
 
     optind = 1;
@@ -185,8 +183,10 @@ int cmd_bench(int argc, char **argv)
         if (!take(&s, option, optarg))
             return CLI_BAD_INPUT;
     }
+    is_table = optind < argc && strcmp(argv[optind], "table") == 0;
+    optind += is_table;
     if (optind < argc)
         return cli_usage("bench", "unexpected argument \"%s\"", argv[optind]);
-    status = run_all(&s, &error);
+    status = is_table ? run_table(&s, &error) : run_all(&s, &error);
     return status == ISO_OK ? CLI_OK : cli_fail(status, &error);
 }

@@ -66,6 +66,11 @@ expect "bench --layout plain" "${bench[@]}" --layout plain
 has "bench --layout plain" '"layout":"plain"' "$work/out"
 expect "bench --layout rows32" "${bench[@]}" --layout rows32; is_json "bench --layout rows32"
 if grep -qE '"layout":"rows32"|"not_measured"' "$work/out"; then ok; else bad "rows32 not taken"; fi
+expect "bench table" "$isobit" bench table --filter attention --runs 3 --cycle-mb 1
+has "bench table" "to reach" "$work/out"
+expect "bench table --json" "$isobit" bench table --json --filter 'bf16 head' --runs 3 --cycle-mb 1
+is_json "bench table --json"
+expect_error 2 'unexpected argument "tables"' -- "$isobit" bench tables
 expect_error 2 'expected auto, plain or rows32' -- "$isobit" bench --layout rows16
 expect "explain" "$isobit" explain -m "$model" --tokens 4
 has "explain" "layers.9.ffn.sum" "$work/out"
@@ -95,8 +100,18 @@ for layout in plain auto; do
   expect "layout $layout" "${run[@]}" -p "hello world" -n 6 --layout $layout
   same "layout $layout" "$work/out" "$work/a"
 done
+expect "bench table" "$isobit" bench table --filter attention --runs 3 --cycle-mb 1
+has "bench table" "to reach" "$work/out"
+expect "bench table --json" "$isobit" bench table --json --filter 'bf16 head' --runs 3 --cycle-mb 1
+is_json "bench table --json"
+expect_error 2 'unexpected argument "tables"' -- "$isobit" bench tables
 expect_error 2 'expected auto, plain or rows32' -- "${run[@]}" -p hello --layout rows33
 expect_error 2 'no kernel for packed weights' -- "${run[@]}" -p hello --layout rows32 --reference
+expect "bench table" "$isobit" bench table --filter attention --runs 3 --cycle-mb 1
+has "bench table" "to reach" "$work/out"
+expect "bench table --json" "$isobit" bench table --json --filter 'bf16 head' --runs 3 --cycle-mb 1
+is_json "bench table --json"
+expect_error 2 'unexpected argument "tables"' -- "$isobit" bench tables
 expect_error 2 'expected auto, plain or rows32' -- "$isobit" explain -m "$model" --layout rows33
 for n in 1 2; do
   expect "logits" "${run[@]}" -p "hello" -n 5 --logits "$work/l$n" --temperature 0.8 --top-k 40 \

@@ -73,6 +73,7 @@ const lint_door lint_doors[] = {
      "tests/"},
     {"linux/mempolicy.h sys/syscall.h", "core/pages_linux.c tests/"},
     {"getopt.h signal.h", "apps/ tests/"},
+    {"dlfcn.h", "apps/bench/bench_blas.c"},
     {"fenv.h", "core/fpmode_none.c tests/"},
     {"ctype.h math.h setjmp.h", "tests/"},
     {"isobit.h", "tests/install/"},
