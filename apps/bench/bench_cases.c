@@ -38,15 +38,19 @@ static const named nameds[] = {
     {"attend 64 heads, 640 keys, 1 row", ISO_OP_ID_attend, "real_1x2x512_w128_b5000_s512", 64,
      4.0 * 64 * 640 * 512},
     {"index_score 32 heads, 2 rows", ISO_OP_ID_index_score, "real_2x32x128_m2_b315_e160",
-     0, 0},
+     0, 2.0 * 2 * 158 * 32 * 128},
     {"topk_rows 512 of 4096, 2 rows", ISO_OP_ID_topk_rows, "real_2x4096_m1_b4090_k512", 0, 0},
     {"candidate_blocks 1024, 2 rows", ISO_OP_ID_candidate_blocks, "real_2x1024_m1_b1010_100x8",
      0, 0},
     {"hc_split 97 rows", ISO_OP_ID_hc_split, "mild_97_i20", 0, 0},
-    {"hc_expand 5120, 3 rows", ISO_OP_ID_hc_expand, "mild_3x5120", 0, 0},
-    {"rope 64 heads of 512, 3 rows", ISO_OP_ID_rope, "mild_3x64x512_p32", 0, 0},
-    {"quant_nvfp4 512, 3 rows", ISO_OP_ID_quant_nvfp4, "mild_3x512", 0, 0},
-    {"dequant engram 6144, 3 rows", ISO_OP_ID_dequant, "mild_e4m3_3x6144_g32", 0, 0},
+    {"hc_expand 5120, 3 rows", ISO_OP_ID_hc_expand, "mild_3x5120", 0,
+     8.0 * 3 * 4 * 5120},
+    {"rope 64 heads of 512, 3 rows", ISO_OP_ID_rope, "mild_3x64x512_p32", 0,
+     3.0 * 3 * 64 * 64},
+    {"quant_nvfp4 512, 3 rows", ISO_OP_ID_quant_nvfp4, "mild_3x512", 0,
+     2.0 * 3 * 512},
+    {"dequant engram 6144, 3 rows", ISO_OP_ID_dequant, "mild_e4m3_3x6144_g32", 0,
+     3.0 * 6144},
 };
 
 size_t bench_case_count(void) { return ISO_COUNT_OF(shapes) + ISO_COUNT_OF(nameds); }
@@ -143,13 +147,15 @@ static void row_case(bench_case *c, const bench_shape *s)
 
     c->call.in[0] = iso_desc2(ISO_DTYPE_BF16, s->rows, s->k);
     c->weight = 0;
-    c->operations = 0;
     if (s->op == ISO_OP_ID_rms_norm) {
+        c->operations = 4.0 * s->rows * s->k;            /* square, add, two products */
         c->call.in[1] = iso_desc1(ISO_DTYPE_BF16, s->k);
         set_params(c, &norm, sizeof norm);
     } else if (s->op == ISO_OP_ID_quant_fp8) {
+        c->operations = 2.0 * s->rows * s->k;            /* largest, product */
         set_params(c, &quant, sizeof quant);
     } else {
+        c->operations = 8.0 * s->rows * s->k;            /* four streams */
         c->call.in[0] = iso_desc3(ISO_DTYPE_BF16, s->rows, 4, s->k);
         c->call.in[1] = iso_desc2(ISO_DTYPE_F32, s->rows, 4);
     }

@@ -1,5 +1,6 @@
 /* cmd_bench: the table of operators. GB/s counts the weight bytes a step must read; the last
  * columns are what all threads read between the runs of the case, and the share of it. */
+#include "apps/bench/bench_plot.h"
 #include "apps/bench/bench_table.h"
 #include "apps/cli/cli.h"
 
@@ -10,6 +11,7 @@
 static const char usage[] =
     "usage: isobit bench [OPTIONS]          time operators at real shapes\n"
     "       isobit bench table [OPTIONS]    the measures that have a figure to reach\n"
+    "       isobit bench plot FROM TO       FROM of isobit bench --json as a roofline, SVG\n"
     "      --filter TEXT  only cases or measures whose name contains TEXT\n"
     "      --threads N    0: all cores (default)\n"
     "      --runs N       runs per case, medians are printed (default 15)\n"
@@ -171,7 +173,7 @@ int cmd_bench(int argc, char **argv)
                             .layout = "auto"}};
     iso_status status;
     iso_error error;
-    bool is_table;
+    const char *command;
     int option;
 
     optind = 1;
@@ -183,10 +185,18 @@ int cmd_bench(int argc, char **argv)
         if (!take(&s, option, optarg))
             return CLI_BAD_INPUT;
     }
-    is_table = optind < argc && strcmp(argv[optind], "table") == 0;
-    optind += is_table;
-    if (optind < argc)
+    command = optind < argc ? argv[optind++] : "";
+    if (strcmp(command, "plot") == 0 && argc - optind == 2)
+        status = bench_plot_file(argv[optind], argv[optind + 1], &error);
+    else if (strcmp(command, "plot") == 0)
+        return cli_usage("bench", "plot takes two files: FROM.json TO.svg");
+    else if (optind < argc)
         return cli_usage("bench", "unexpected argument \"%s\"", argv[optind]);
-    status = is_table ? run_table(&s, &error) : run_all(&s, &error);
+    else if (strcmp(command, "table") == 0)
+        status = run_table(&s, &error);
+    else if (command[0] == '\0')
+        status = run_all(&s, &error);
+    else
+        return cli_usage("bench", "unexpected argument \"%s\"", command);
     return status == ISO_OK ? CLI_OK : cli_fail(status, &error);
 }

@@ -27,6 +27,24 @@ expect() { if "${@:2}" >"$work/out" 2>"$work/err"; then ok; else bad "$1: $(cat 
 is_json() {
   if "$json_check" <"$work/out" 2>"$work/err"; then ok; else bad "$1: $(cat "$work/err")"; fi
 }
+# Tags opened and closed in order, no bare < or &: well-formed, as far as awk can tell.
+is_xml() {
+  if awk '
+    { text = text $0 "\n" }
+    END {
+      if (text ~ /&([^algq]|a[^m]|l[^t]|g[^t]|q[^u])/ || text ~ /[\001-\010]/) exit 1
+      while (match(text, /<[^<>]*>/)) {
+        if (substr(text, 1, RSTART - 1) ~ /[<>]/) exit 1
+        tag = substr(text, RSTART + 1, RLENGTH - 2)
+        text = substr(text, RSTART + RLENGTH)
+        name = tag; sub(/^\//, "", name); sub(/[ \/].*/, "", name)
+        if (tag ~ /^\?/ || tag ~ /\/$/) continue
+        if (tag !~ /^\//) { open[++depth] = name; continue }
+        if (depth == 0 || open[depth--] != name) exit 1
+      }
+      exit !(depth == 0 && text !~ /[<>]/)
+    }' "$2"; then ok; else bad "$1: not well-formed: $2"; fi
+}
 same() { if cmp -s "$2" "$3"; then ok; else bad "$1: $2 and $3 differ"; fi; }
 has() { if grep -qF -- "$2" "$3"; then ok; else bad "$1: no \"$2\""; fi; }
 
@@ -71,6 +89,27 @@ has "bench table" "to reach" "$work/out"
 expect "bench table --json" "$isobit" bench table --json --filter 'bf16 head' --runs 3 --cycle-mb 1
 is_json "bench table --json"
 expect_error 2 'unexpected argument "tables"' -- "$isobit" bench tables
+bench=("$isobit" bench --json --filter rope --runs 3 --cycle-mb 1 --seconds 0)
+expect "bench for plot" "${bench[@]}"; cp "$work/out" "$work/bench.json"
+expect "bench plot" "$isobit" bench plot "$work/bench.json" "$work/a.svg"
+expect "bench plot again" "$isobit" bench plot "$work/bench.json" "$work/b.svg"
+same "the same picture" "$work/a.svg" "$work/b.svg"
+has "bench plot" "rope 64 heads of 512, 3 rows" "$work/a.svg"
+is_xml "bench plot" "$work/a.svg"
+sed 's/rope 64/a<b>\&\\u0001c/' "$work/bench.json" >"$work/odd.json"
+expect "bench plot, odd name" "$isobit" bench plot "$work/odd.json" "$work/b.svg"
+has "bench plot, odd name" "a&lt;b&gt;&amp;?c" "$work/b.svg"; is_xml "odd name" "$work/b.svg"
+expect_error 2 'plot takes two files' -- "$isobit" bench plot "$work/bench.json"
+expect_error 2 'nowhere.json' -- "$isobit" bench plot "$work/nowhere.json" "$work/b.svg"
+expect_error 2 'no-folder' -- "$isobit" bench plot "$work/bench.json" "$work/no-folder/b.svg"
+echo '{"threads":2,"cases":[]}' >"$work/bad.json"
+expect_error 2 'not a file of isobit bench' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
+sed 's/"bytes":[0-9]*/"bytes":0/' "$work/bench.json" >"$work/bad.json"
+expect_error 2 '"bytes": a positive number' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
+sed 's/"cases":\[/"cases":[4,/' "$work/bench.json" >"$work/bad.json"
+expect_error 2 '"case": a string' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
+head -c 300 "$work/bench.json" >"$work/bad.json"
+expect_error 2 'bad.json: line 1' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
 expect_error 2 'expected auto, plain or rows32' -- "$isobit" bench --layout rows16
 expect "explain" "$isobit" explain -m "$model" --tokens 4
 has "explain" "layers.9.ffn.sum" "$work/out"
@@ -105,6 +144,27 @@ has "bench table" "to reach" "$work/out"
 expect "bench table --json" "$isobit" bench table --json --filter 'bf16 head' --runs 3 --cycle-mb 1
 is_json "bench table --json"
 expect_error 2 'unexpected argument "tables"' -- "$isobit" bench tables
+bench=("$isobit" bench --json --filter rope --runs 3 --cycle-mb 1 --seconds 0)
+expect "bench for plot" "${bench[@]}"; cp "$work/out" "$work/bench.json"
+expect "bench plot" "$isobit" bench plot "$work/bench.json" "$work/a.svg"
+expect "bench plot again" "$isobit" bench plot "$work/bench.json" "$work/b.svg"
+same "the same picture" "$work/a.svg" "$work/b.svg"
+has "bench plot" "rope 64 heads of 512, 3 rows" "$work/a.svg"
+is_xml "bench plot" "$work/a.svg"
+sed 's/rope 64/a<b>\&\\u0001c/' "$work/bench.json" >"$work/odd.json"
+expect "bench plot, odd name" "$isobit" bench plot "$work/odd.json" "$work/b.svg"
+has "bench plot, odd name" "a&lt;b&gt;&amp;?c" "$work/b.svg"; is_xml "odd name" "$work/b.svg"
+expect_error 2 'plot takes two files' -- "$isobit" bench plot "$work/bench.json"
+expect_error 2 'nowhere.json' -- "$isobit" bench plot "$work/nowhere.json" "$work/b.svg"
+expect_error 2 'no-folder' -- "$isobit" bench plot "$work/bench.json" "$work/no-folder/b.svg"
+echo '{"threads":2,"cases":[]}' >"$work/bad.json"
+expect_error 2 'not a file of isobit bench' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
+sed 's/"bytes":[0-9]*/"bytes":0/' "$work/bench.json" >"$work/bad.json"
+expect_error 2 '"bytes": a positive number' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
+sed 's/"cases":\[/"cases":[4,/' "$work/bench.json" >"$work/bad.json"
+expect_error 2 '"case": a string' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
+head -c 300 "$work/bench.json" >"$work/bad.json"
+expect_error 2 'bad.json: line 1' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
 expect_error 2 'expected auto, plain or rows32' -- "${run[@]}" -p hello --layout rows33
 expect_error 2 'no kernel for packed weights' -- "${run[@]}" -p hello --layout rows32 --reference
 expect "bench table" "$isobit" bench table --filter attention --runs 3 --cycle-mb 1
@@ -112,6 +172,27 @@ has "bench table" "to reach" "$work/out"
 expect "bench table --json" "$isobit" bench table --json --filter 'bf16 head' --runs 3 --cycle-mb 1
 is_json "bench table --json"
 expect_error 2 'unexpected argument "tables"' -- "$isobit" bench tables
+bench=("$isobit" bench --json --filter rope --runs 3 --cycle-mb 1 --seconds 0)
+expect "bench for plot" "${bench[@]}"; cp "$work/out" "$work/bench.json"
+expect "bench plot" "$isobit" bench plot "$work/bench.json" "$work/a.svg"
+expect "bench plot again" "$isobit" bench plot "$work/bench.json" "$work/b.svg"
+same "the same picture" "$work/a.svg" "$work/b.svg"
+has "bench plot" "rope 64 heads of 512, 3 rows" "$work/a.svg"
+is_xml "bench plot" "$work/a.svg"
+sed 's/rope 64/a<b>\&\\u0001c/' "$work/bench.json" >"$work/odd.json"
+expect "bench plot, odd name" "$isobit" bench plot "$work/odd.json" "$work/b.svg"
+has "bench plot, odd name" "a&lt;b&gt;&amp;?c" "$work/b.svg"; is_xml "odd name" "$work/b.svg"
+expect_error 2 'plot takes two files' -- "$isobit" bench plot "$work/bench.json"
+expect_error 2 'nowhere.json' -- "$isobit" bench plot "$work/nowhere.json" "$work/b.svg"
+expect_error 2 'no-folder' -- "$isobit" bench plot "$work/bench.json" "$work/no-folder/b.svg"
+echo '{"threads":2,"cases":[]}' >"$work/bad.json"
+expect_error 2 'not a file of isobit bench' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
+sed 's/"bytes":[0-9]*/"bytes":0/' "$work/bench.json" >"$work/bad.json"
+expect_error 2 '"bytes": a positive number' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
+sed 's/"cases":\[/"cases":[4,/' "$work/bench.json" >"$work/bad.json"
+expect_error 2 '"case": a string' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
+head -c 300 "$work/bench.json" >"$work/bad.json"
+expect_error 2 'bad.json: line 1' -- "$isobit" bench plot "$work/bad.json" "$work/b.svg"
 expect_error 2 'expected auto, plain or rows32' -- "$isobit" explain -m "$model" --layout rows33
 for n in 1 2; do
   expect "logits" "${run[@]}" -p "hello" -n 5 --logits "$work/l$n" --temperature 0.8 --top-k 40 \
