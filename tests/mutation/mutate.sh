@@ -109,7 +109,7 @@ copy_tree() {
 compiler= simde=OFF has_avx512=yes
 configure() {
   compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
-  if ! grep -q -w avx512vl /proc/cpuinfo; then
+  if ! grep -q -w avx512_vnni /proc/cpuinfo; then
     echo '#include <simde/x86/avx512.h>' | "$compiler" -E - >/dev/null 2>&1 && simde=ON ||
       has_avx512=
   fi

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/x86/matmul_bf16_vec.h"
+#include "backends/cpu/x86/turn_vec.h"
 
 enum { STEP = 8, LINE = 32, AHEAD = 512 };                       /* k, k, bytes */
 
@@ -29,24 +30,6 @@ static void take_rows(const panel_job *job, const panel_block *b, rows *r)
             memcpy(r->tail[j], r->row[j] + full, rest * sizeof *w);
         }
     }
-}
-
-/* out[i]: k = 2 i (lower half of a word) and 2 i + 1 of VEC_LANES rows, whose eight weights lie
- * at row[j] + at. */
-static inline void turn(const uint16_t *const row[VEC_LANES], uint32_t at, veci out[4])
-{
-    veci a[4], b[4];
-
-    for (uint32_t i = 0; i < 4; i++)
-        a[i] = vec_load_fourths(row + i, at);
-    b[0] = VEC(unpacklo_epi32)(a[0], a[1]);
-    b[1] = VEC(unpackhi_epi32)(a[0], a[1]);
-    b[2] = VEC(unpacklo_epi32)(a[2], a[3]);
-    b[3] = VEC(unpackhi_epi32)(a[2], a[3]);
-    out[0] = VEC(unpacklo_epi64)(b[0], b[2]);
-    out[1] = VEC(unpackhi_epi64)(b[0], b[2]);
-    out[2] = VEC(unpacklo_epi64)(b[1], b[3]);
-    out[3] = VEC(unpackhi_epi64)(b[1], b[3]);
 }
 
 /* Prefetches `lines` cache lines of VEC_LANES rows, `distance` bytes behind k of the chunk. gcc
@@ -76,9 +59,9 @@ static uint32_t weights(const panel_job *job, const panel_block *b, float *wt)
         for (uint32_t k = 0; k < b->count; k += STEP) {
             const bool is_tail = b->count - k < STEP;
             const uint32_t count = is_tail ? b->count - k : STEP;
-            veci pair[4];
+            veci pair[4];           /* [i]: k = 2 i in the lower halves, 2 i + 1 above */
 
-            turn((is_tail ? r.end : r.row) + VEC_LANES * g, is_tail ? 0 : k, pair);
+            vec_turn((is_tail ? r.end : r.row) + VEC_LANES * g, is_tail ? 0 : k, pair);
             for (uint32_t i = 0; i < STEP; i++)
                 if (i < count)
                     VEC(store_ps)(wt + (k + i) * PANEL_LANES + VEC_LANES * g,
@@ -94,7 +77,7 @@ static inline vecf step_sum(const uint16_t *const row[VEC_LANES], uint32_t at, c
 {
     veci pair[4];
 
-    turn(row, at, pair);
+    vec_turn(row, at, pair);
     for (uint32_t i = 0; i < 4; i++) {
         sum = panel_add(sum, VEC(set1_ps)(x[2 * i]), bf16_even(pair[i]), PANEL_F32);
         sum = panel_add(sum, VEC(set1_ps)(x[2 * i + 1]), bf16_odd(pair[i]), PANEL_F32);

@@ -82,6 +82,39 @@ static inline veci vec_load_eighths(const uint8_t *const *row, uint64_t at)
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 1, 4, 5, 2, 3, 6, 7), both);
 }
 
+/* The sixteen bytes in each 128 bits. */
+static inline veci vec_each_128(__m128i x) { return _mm512_broadcast_i32x4(x); }
+
+/* One word a lane. */
+static inline veci vec_of_words(const int32_t w[VEC_LANES])
+{
+    return _mm512_setr_epi32(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10],
+                             w[11], w[12], w[13], w[14], w[15]);
+}
+
+/* In each 128 bits: the sums of the four words of a, of b, of c and of d there. */
+static inline veci vec_sums_of_four(veci a, veci b, veci c, veci d)
+{
+    const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+
+    return _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+}
+
+/* Part i of 128 bits of x[j] to part j of out[i]. */
+static inline void vec_turn_quarters(const veci x[VEC_LANES / 4], veci out[VEC_LANES / 4])
+{
+    const __m512i a = _mm512_shuffle_i32x4(x[0], x[1], 0x44);    /* 0 1 of x[0], 0 1 of x[1] */
+    const __m512i b = _mm512_shuffle_i32x4(x[2], x[3], 0x44);
+    const __m512i c = _mm512_shuffle_i32x4(x[0], x[1], 0xee);    /* 2 3, 2 3 */
+    const __m512i d = _mm512_shuffle_i32x4(x[2], x[3], 0xee);
+
+    out[0] = _mm512_shuffle_i32x4(a, b, 0x88);
+    out[1] = _mm512_shuffle_i32x4(a, b, 0xdd);
+    out[2] = _mm512_shuffle_i32x4(c, d, 0x88);
+    out[3] = _mm512_shuffle_i32x4(c, d, 0xdd);
+}
+
 /* The halving tree down to one lane (numerics 7). */
 static inline float vec_tree(vecf t)
 {

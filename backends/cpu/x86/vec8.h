@@ -80,6 +80,28 @@ static inline veci vec_load_eighths(const uint8_t *const *row, uint64_t at)
     return _mm256_loadu_si256((const void *)(row[0] + at));
 }
 
+/* The sixteen bytes in each 128 bits. */
+static inline veci vec_each_128(__m128i x) { return _mm256_broadcastsi128_si256(x); }
+
+/* One word a lane. */
+static inline veci vec_of_words(const int32_t w[VEC_LANES])
+{
+    return _mm256_setr_epi32(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]);
+}
+
+/* In each 128 bits: the sums of the four words of a, of b, of c and of d there. */
+static inline veci vec_sums_of_four(veci a, veci b, veci c, veci d)
+{
+    return _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+}
+
+/* Part i of 128 bits of x[j] to part j of out[i]. */
+static inline void vec_turn_quarters(const veci x[VEC_LANES / 4], veci out[VEC_LANES / 4])
+{
+    out[0] = _mm256_permute2x128_si256(x[0], x[1], 0x20);
+    out[1] = _mm256_permute2x128_si256(x[0], x[1], 0x31);
+}
+
 /* The halving tree down to one lane (numerics 7). */
 static inline float vec_tree(vecf t)
 {

@@ -1,74 +1,63 @@
-/* fp4_digits_avx2: the exact integer sums of e2m1 x e4m3 over blocks of 32 k with 8-bit products
- * (numerics 6.5, any means). For files that are compiled with the AVX2 flags only.
+/* fp4_digits: the operands of the exact integer sums of e2m1 x e4m3 over blocks of 32 k with 8-bit
+ * products (numerics 6.5, any means). A file includes vec8.h or vec16.h first.
  *
  * An e4m3 code is the integer X = rest + 8 low + 2048 high with rest in -7 .. 7, low in -128 .. 127
  * and |high| <= 120 (a NaN code included). A code of |x| >= 2^-3 has no rest, and most groups of 64
  * have no smaller one beside the zeros: they need two products instead of three. Weights are
- * c + 12 in 0 .. 24, the unsigned operand of vpmaddubsw; 12 sum(X) is taken off at the end.
+ * c + 12 in 0 .. 24, the unsigned operand of the products; 12 sum(X) is taken off at the end.
  *
- * A pair is two blocks, 64 k: one in each half of a vector, byte j of a half holding k = 2 j (even,
- * the low nibbles) or 2 j + 1 (odd). */
-#ifndef ISO_CPU_X86_FP4_DIGITS_AVX2_H
-#define ISO_CPU_X86_FP4_DIGITS_AVX2_H
+ * A step is as many blocks as a vector has parts of 128 bits: two or four. Byte j of a part holds
+ * k = 2 j (even, the low nibbles) or 2 j + 1 (odd) of its block. */
+#ifndef ISO_CPU_X86_FP4_DIGITS_H
+#define ISO_CPU_X86_FP4_DIGITS_H
 
 #include "backends/cpu/simd.h"
 
-enum { FP4_BLOCK = 32, FP4_PAIR = 64 };
+#include <string.h>
 
-/* The activations of one pair. */
+enum { FP4_BLOCK = 32, FP4_STEP_BLOCKS = VEC_LANES / 4, FP4_STEP = FP4_STEP_BLOCKS * FP4_BLOCK };
+
+/* The activations of one step. */
 typedef struct fp4_digits {
-    __m256i low[2], high[2], rest[2];    /* even k, odd k */
+    veci low[2], high[2], rest[2];       /* even k, odd k */
 } fp4_digits;
 
-/* The weights of one pair, c + 12. */
+/* The weights of one step, c + 12. */
 typedef struct fp4_weights {
-    __m256i even, odd;
+    veci even, odd;
 } fp4_weights;
 
 static inline __m256i fp4_table(__m128i table) { return _mm256_broadcastsi128_si256(table); }
 
-static inline fp4_weights fp4_decode(__m256i codes)
+static inline fp4_weights fp4_decode(veci codes)
 {
-    const __m256i value = fp4_table(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24,
+    const veci value = vec_each_128(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24,
                                                   12, 11, 10, 9, 8, 6, 4, 0));
-    const __m256i nibble = _mm256_set1_epi8(15);
+    const veci nibble = VEC(set1_epi8)(15);
 
     return (fp4_weights){
-        _mm256_shuffle_epi8(value, _mm256_and_si256(codes, nibble)),
-        _mm256_shuffle_epi8(value, _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble))};
+        VEC(shuffle_epi8)(value, VECS(and)(codes, nibble)),
+        VEC(shuffle_epi8)(value, VECS(and)(VEC(srli_epi16)(codes, 4), nibble))};
 }
 
-/* |each of 16 sums| <= 2 * 2 * 24 * 128 = 12,288: fits int16, nothing saturates. */
-static inline __m256i fp4_products(const fp4_weights *w, const __m256i x[2])
+/* The codes of a step, or of its first blocks with zeros behind. */
+static inline veci fp4_load_codes(const uint8_t *w, uint32_t blocks)
 {
-    return _mm256_add_epi16(_mm256_maddubs_epi16(w->even, x[0]),
-                            _mm256_maddubs_epi16(w->odd, x[1]));
+    uint8_t copy[FP4_STEP / 2] = {0};
+
+    if (blocks >= FP4_STEP_BLOCKS)
+        return VECS(loadu)((const void *)w);
+    memcpy(copy, w, blocks * (FP4_BLOCK / 2));
+    return VECS(loadu)((const void *)copy);
 }
 
-/* sum of (c + 12) X, four parts per block: |all four| <= 32 * 24 * 245,760 < 2^28. */
-static inline __m256i fp4_dot(const fp4_weights *w, const fp4_digits *x, bool has_rest)
+/* Four bytes in every word. */
+static inline veci fp4_four(const void *bytes)
 {
-    const __m256i low = _mm256_madd_epi16(fp4_products(w, x->low), _mm256_set1_epi16(8));
-    const __m256i high = _mm256_madd_epi16(fp4_products(w, x->high), _mm256_set1_epi16(2048));
-    const __m256i sum = _mm256_add_epi32(low, high);
+    int32_t word;
 
-    if (!has_rest)
-        return sum;
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(fp4_products(w, x->rest),
-                                                   _mm256_set1_epi16(1)));
-}
-
-/* Sums of the first block (in one half) and of the second from the parts of four rows. */
-static inline __m256i fp4_gather4(__m256i a, __m256i b, __m256i c, __m256i d)
-{
-    return _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
-}
-
-/* Rows 0 .. 3 and 4 .. 7 -> the first block's sums and the second's, one row per lane. */
-static inline void fp4_gather8(__m256i a, __m256i b, __m256i sum[2])
-{
-    sum[0] = _mm256_permute2x128_si256(a, b, 0x20);
-    sum[1] = _mm256_permute2x128_si256(a, b, 0x31);
+    memcpy(&word, bytes, sizeof word);
+    return VEC(set1_epi32)(word);
 }
 
 /* Even and odd bytes of two blocks, one block in each half. */
@@ -120,19 +109,24 @@ static inline void fp4_eighths(__m256i codes, __m256i signs, __m256i out[2])
     out[1] = _mm256_sign_epi16(_mm256_mulhi_epu16(m_odd, odd), signs);
 }
 
-/* Digits of the codes of two blocks. Returns whether there is a rest. */
-static inline bool fp4_split(__m256i a, __m256i b, fp4_digits *x)
+static inline void fp4_put(veci *to, uint32_t pair, __m256i value)
+{
+    _mm256_store_si256((__m256i *)(void *)to + pair, value);
+}
+
+/* Digits of the codes of two blocks, to pair `pair` of a step. Returns whether there is a rest. */
+static inline bool fp4_split(__m256i a, __m256i b, fp4_digits *x, uint32_t pair)
 {
     const __m256i one = _mm256_set1_epi8(1), byte = _mm256_set1_epi16(255);
     const __m256i half = _mm256_set1_epi16(128);
     const __m256i sign_a = _mm256_or_si256(a, one), sign_b = _mm256_or_si256(b, one);
     const __m256i rest_a = fp4_rests(a, sign_a), rest_b = fp4_rests(b, sign_b);
     const __m256i any = _mm256_or_si256(rest_a, rest_b);
-    __m256i va[2], vb[2];
+    __m256i va[2], vb[2], rest[2];
 
     fp4_eighths(a, sign_a, va);
     fp4_eighths(b, sign_b, vb);
-    fp4_split_bytes(rest_a, rest_b, x->rest);
+    fp4_split_bytes(rest_a, rest_b, rest);
     for (int i = 0; i < 2; i++) {
         const __m256i low = _mm256_packus_epi16(_mm256_and_si256(va[i], byte),
                                                 _mm256_and_si256(vb[i], byte));
@@ -140,22 +134,11 @@ static inline bool fp4_split(__m256i a, __m256i b, fp4_digits *x)
             _mm256_srai_epi16(_mm256_add_epi16(va[i], half), 8),
             _mm256_srai_epi16(_mm256_add_epi16(vb[i], half), 8));
 
-        x->low[i] = _mm256_permute4x64_epi64(low, 0xd8);
-        x->high[i] = _mm256_permute4x64_epi64(high, 0xd8);
+        fp4_put(&x->low[i], pair, _mm256_permute4x64_epi64(low, 0xd8));
+        fp4_put(&x->high[i], pair, _mm256_permute4x64_epi64(high, 0xd8));
+        fp4_put(&x->rest[i], pair, rest[i]);
     }
     return !_mm256_testz_si256(any, any);
-}
-
-/* 12 sum(X) of both blocks. */
-static inline void fp4_bias(const fp4_digits *x, int32_t bias[2])
-{
-    const fp4_weights twelve = {_mm256_set1_epi8(12), _mm256_set1_epi8(12)};
-    __m256i s = fp4_dot(&twelve, x, true);
-
-    s = _mm256_hadd_epi32(s, s);
-    s = _mm256_hadd_epi32(s, s);
-    bias[0] = _mm256_extract_epi32(s, 0);
-    bias[1] = _mm256_extract_epi32(s, 4);
 }
 
 #endif

@@ -1,0 +1,6 @@
+/* index_score with AVX-512. */
+#include "backends/cpu/x86/vec16.h"
+
+#include "backends/cpu/x86/fp4_dot_madd.h"
+
+#include "backends/cpu/x86/index_score_rows.h"
