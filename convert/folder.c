@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -61,6 +62,19 @@ iso_status iso_folder_begin(const char *path, iso_folder *folder, iso_error *err
     if (errno != EEXIST)
         return fail_errno(error, "cannot make the directory", path, errno);
     return check_empty(path, error);
+}
+
+/* A file system that does not tell is taken at its word when it is full. */
+iso_status iso_folder_room(const iso_folder *folder, uint64_t bytes, iso_error *error)
+{
+    struct statvfs room;
+    uint64_t bytes_free;
+
+    if (statvfs(folder->path, &room) != 0
+        || !iso_mul_u64(room.f_bavail, room.f_frsize, &bytes_free) || bytes <= bytes_free)
+        return ISO_OK;
+    return iso_fail(error, ISO_IO, "%s: %llu bytes to write, %llu free", folder->path,
+                    (unsigned long long)bytes, (unsigned long long)bytes_free);
 }
 
 iso_status iso_folder_file(iso_folder *folder, const char *name, iso_error *error)

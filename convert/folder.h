@@ -22,6 +22,8 @@ typedef struct iso_folder {
 
 /* Makes the directory, or takes it if it exists and is empty. ISO_BAD_ARGUMENT, ISO_IO. */
 iso_status iso_folder_begin(const char *path, iso_folder *folder, iso_error *error);
+/* Whether the file system has room for so many bytes; ISO_IO with both figures when it says no. */
+iso_status iso_folder_room(const iso_folder *folder, uint64_t bytes, iso_error *error);
 iso_status iso_folder_file(iso_folder *folder, const char *name, iso_error *error);
 iso_status iso_folder_write(iso_folder *folder, const void *data, size_t bytes, iso_error *error);
 /* Makes the file `bytes` long; the part never written is a hole that reads as zeros. */

@@ -201,6 +201,8 @@ iso_status iso_tiny_shards(const iso_tiny_plan *plan, iso_folder *folder, iso_er
 
     ISO_ASSERT(plan->shard_count > 0 && plan->shard_count <= SHARDS_MAX);
     ISO_GOTO(collect(&w, error));
+    if (!plan->is_sparse)
+        ISO_GOTO(iso_folder_room(folder, w.bytes, error));
     for (uint32_t shard = 0; shard < plan->shard_count; shard++)
         ISO_GOTO(write_shard(&w, shard, error));
     ISO_GOTO(write_index(&w, error));

@@ -57,7 +57,8 @@ static iso_status read_all(FILE *file, const char *path, size_t bytes_max, char 
         iso_free(buffer);
         return used > bytes_max
                    ? iso_fail(error, ISO_LIMIT, "%s: longer than %zu bytes", path, bytes_max)
-                   : iso_fail(error, ISO_IO, "%s: %s", path, strerror(errno));
+                   : iso_fail(error, errno == EISDIR ? ISO_NOT_FOUND : ISO_IO, "%s: %s", path,
+                              strerror(errno));
     }
     buffer[used] = '\0';
     *text = buffer;

@@ -24,7 +24,8 @@ iso_status iso_json_parse(const char *text, size_t bytes, const char *what, iso_
  * iso_free. */
 iso_status iso_json_read_text(const char *path, size_t bytes_max, char **text, size_t *bytes,
                               iso_error *error);
-/* Reads a file of at most bytes_max bytes and parses it. ISO_NOT_FOUND, ISO_IO, ISO_LIMIT. */
+/* Reads a file of at most bytes_max bytes and parses it. ISO_NOT_FOUND (no file, or a
+ * directory), ISO_IO, ISO_LIMIT. */
 iso_status iso_json_read(const char *path, size_t bytes_max, iso_json_doc **doc,
                          iso_error *error);
 void iso_json_free(iso_json_doc **doc);

@@ -58,6 +58,7 @@ static const bench_row rows[] = {
     {"FP4 experts, 512 rows, of sgemm", 0.8, 1.2, false, bench_score_prefill, prefill_experts},
     {"attention, of reading caches", 0.0, 0.0, false, bench_score_attention, NULL},
     {"strict order, of the free order", 0.95, 1.0, false, bench_score_order, order},
+    {"whole layers, a token, of reading", 0.55, 0.8, false, bench_score_model, NULL},
 };
 
 /* The ratio that counts. */
@@ -165,7 +166,10 @@ static iso_status run_rows(const bench_table_options *options, const bench_roof 
 iso_status bench_table(const bench_table_options *options, iso_error *error)
 {
     bench_roof roof, after;
+    uint64_t bytes;
 
+    if (options->model != NULL)          /* a wrong directory is an error before minutes of work */
+        ISO_TRY(bench_model_bytes(options->model, &bytes, error));
     ISO_TRY(bench_roof_measure(&options->bench, &roof, error));
     if (options->json)
         printf("{\"threads\":%u,\"runs\":%u,", bench_threads(&options->bench),

@@ -50,6 +50,10 @@ bench_row_fn bench_score_attention;
 /* bench_free.c: the kernel's bf16 product against the same in free order. */
 bench_row_fn bench_score_order;
 
+/* bench_model.c: a token of a whole model against reading its weights. */
+bench_row_fn bench_score_model;
+iso_status bench_model_bytes(const char *directory, uint64_t *bytes, iso_error *error);
+
 bench_part *bench_score_add(bench_score *score, const char *name, double ratio);
 
 /* Prints the whole table. */

@@ -22,22 +22,24 @@ static const char usage[] =
     "      --cpu ISA      strongest instruction set: portable, avx2, ... (default: native)\n"
     "      --layout L     of weights: auto (the better kernel's, default), plain, rows32\n"
     "      --reference    references only, no other kernel\n"
+    "      --model DIR    table: a checkpoint of preset v41-slice for the row of whole layers\n"
     "      --json         one JSON object\n";
 
-enum { FILTER = 256, THREADS, RUNS, SECONDS, CYCLE, REFERENCE, CPU, LAYOUT, JSON, HELP };
+enum { FILTER = 256, THREADS, RUNS, SECONDS, CYCLE, REFERENCE, CPU, LAYOUT, MODEL, JSON, HELP };
 
 static const struct option long_options[] = {
     {"filter", required_argument, NULL, FILTER}, {"threads", required_argument, NULL, THREADS},
     {"runs", required_argument, NULL, RUNS},     {"seconds", required_argument, NULL, SECONDS},
     {"cycle-mb", required_argument, NULL, CYCLE}, {"reference", no_argument, NULL, REFERENCE},
     {"cpu", required_argument, NULL, CPU},       {"layout", required_argument, NULL, LAYOUT},
+    {"model", required_argument, NULL, MODEL},
     {"json", no_argument, NULL, JSON},           {"help", no_argument, NULL, HELP},
     {NULL, 0, NULL, 0},
 };
 
 typedef struct settings {
     bench_options bench;
-    const char *filter;
+    const char *filter, *model;
     bool json;
 } settings;
 
@@ -59,6 +61,7 @@ static bool take(settings *s, int option, const char *value)
     case REFERENCE: s->bench.reference_only = true; return true;
     case CPU: s->bench.isa = value; return true;
     case LAYOUT: return take_layout(s, value);
+    case MODEL: s->model = value; return true;
     case JSON: s->json = true; return true;
     case THREADS:
         return cli_u32("bench", "--threads", value, 0, 1024, &s->bench.thread_count);
@@ -162,7 +165,8 @@ static iso_status run_all(const settings *s, iso_error *error)
 
 static iso_status run_table(const settings *s, iso_error *error)
 {
-    const bench_table_options options = {.bench = s->bench, .filter = s->filter, .json = s->json};
+    const bench_table_options options = {.bench = s->bench, .filter = s->filter,
+                                         .model = s->model, .json = s->json};
 
     return bench_table(&options, error);
 }

@@ -88,6 +88,12 @@ expect "bench table" "$isobit" bench table --filter attention --runs 3 --cycle-m
 has "bench table" "to reach" "$work/out"
 expect "bench table --json" "$isobit" bench table --json --filter 'bf16 head' --runs 3 --cycle-mb 1
 is_json "bench table --json"
+table=("$isobit" bench table --filter 'whole layers' --runs 3 --cycle-mb 1)
+expect "bench table, no model" "${table[@]}"
+has "bench table, no model" "not measured: no --model DIR" "$work/out"
+expect "bench table --model" "${table[@]}" --model "$model" --json; is_json "bench table --model"
+has "bench table --model" '"name":"a token after 192"' "$work/out"
+expect_error 2 'nowhere' -- "${table[@]}" --model "$work/nowhere"
 expect_error 2 'unexpected argument "tables"' -- "$isobit" bench tables
 bench=("$isobit" bench --json --filter rope --runs 3 --cycle-mb 1 --seconds 0)
 expect "bench for plot" "${bench[@]}"; cp "$work/out" "$work/bench.json"
@@ -143,6 +149,12 @@ expect "bench table" "$isobit" bench table --filter attention --runs 3 --cycle-m
 has "bench table" "to reach" "$work/out"
 expect "bench table --json" "$isobit" bench table --json --filter 'bf16 head' --runs 3 --cycle-mb 1
 is_json "bench table --json"
+table=("$isobit" bench table --filter 'whole layers' --runs 3 --cycle-mb 1)
+expect "bench table, no model" "${table[@]}"
+has "bench table, no model" "not measured: no --model DIR" "$work/out"
+expect "bench table --model" "${table[@]}" --model "$model" --json; is_json "bench table --model"
+has "bench table --model" '"name":"a token after 192"' "$work/out"
+expect_error 2 'nowhere' -- "${table[@]}" --model "$work/nowhere"
 expect_error 2 'unexpected argument "tables"' -- "$isobit" bench tables
 bench=("$isobit" bench --json --filter rope --runs 3 --cycle-mb 1 --seconds 0)
 expect "bench for plot" "${bench[@]}"; cp "$work/out" "$work/bench.json"
@@ -171,6 +183,12 @@ expect "bench table" "$isobit" bench table --filter attention --runs 3 --cycle-m
 has "bench table" "to reach" "$work/out"
 expect "bench table --json" "$isobit" bench table --json --filter 'bf16 head' --runs 3 --cycle-mb 1
 is_json "bench table --json"
+table=("$isobit" bench table --filter 'whole layers' --runs 3 --cycle-mb 1)
+expect "bench table, no model" "${table[@]}"
+has "bench table, no model" "not measured: no --model DIR" "$work/out"
+expect "bench table --model" "${table[@]}" --model "$model" --json; is_json "bench table --model"
+has "bench table --model" '"name":"a token after 192"' "$work/out"
+expect_error 2 'nowhere' -- "${table[@]}" --model "$work/nowhere"
 expect_error 2 'unexpected argument "tables"' -- "$isobit" bench tables
 bench=("$isobit" bench --json --filter rope --runs 3 --cycle-mb 1 --seconds 0)
 expect "bench for plot" "${bench[@]}"; cp "$work/out" "$work/bench.json"

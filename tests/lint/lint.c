@@ -68,7 +68,8 @@ const lint_door lint_doors[] = {
     {"sys/auxv.h", "core/cpuinfo_arm.c"},
     /* Systems: core/os_posix.c for the library, convert/folder.c to write checkpoints, apps/ for
      * terminals and signals. */
-    {"dirent.h fcntl.h pthread.h sched.h sys/mman.h sys/resource.h sys/stat.h sys/types.h "
+    {"dirent.h fcntl.h pthread.h sched.h sys/mman.h sys/resource.h sys/stat.h "
+     "sys/statvfs.h sys/types.h "
      "sys/wait.h time.h unistd.h", "core/os_posix.c core/pages_linux.c convert/folder.c apps/ "
      "tests/"},
     {"linux/mempolicy.h sys/syscall.h", "core/pages_linux.c tests/"},

@@ -417,6 +417,7 @@ static void functions_refuse_bad_arguments(void **state)
     assert_int_equal(iso_tokenizer_open(NULL, &tokenizer, &error), ISO_BAD_ARGUMENT);
     assert_int_equal(iso_tokenizer_open("/nowhere/at/all", &tokenizer, &error), ISO_NOT_FOUND);
     assert_non_null(strstr(error.text, "/nowhere/at/all"));
+    assert_int_equal(iso_tokenizer_open("/", &tokenizer, &error), ISO_NOT_FOUND);
     assert_int_equal(iso_tokenizer_open("/nowhere/at/all", &tokenizer, NULL), ISO_NOT_FOUND);
     assert_int_equal(encode_text(small, NULL, 1, 0, &ids, &count, &error),
                      ISO_BAD_ARGUMENT);
