@@ -47,6 +47,7 @@ void VEC_KERNEL(matmul_fp8_rows32)(const void *args, const iso_tensors *tensors,
         .weights = weights,
         .inputs = inputs,
         .direct = tiles_e4m3_direct,
+        .few = tiles_e4m3_few,
         .weights_exact = weights_exact,
     };
 

@@ -35,6 +35,9 @@ typedef uint32_t tiles_weights_exact_fn(const tiles_job *job, const tiles_block 
 /* All of k for row t, pushed to sum; false: not here, use weights and inputs. Raises nothing. */
 typedef bool tiles_direct_fn(const tiles_job *job, const tiles_block *b, uint64_t t,
                              panel_sum *sum);
+/* The same for rows t .. t + rows - 1, 2 to 6 of them; sum [rows]. */
+typedef bool tiles_few_fn(const tiles_job *job, const tiles_block *b, uint64_t t, uint32_t rows,
+                          panel_sum *sum);
 
 struct tiles_job {
     panel_job panel;                     /* args, at, rows, k, split, inputs (exact), store */
@@ -44,6 +47,7 @@ struct tiles_job {
     tiles_weights_fn *weights;
     tiles_inputs_fn *inputs;
     tiles_direct_fn *direct;
+    tiles_few_fn *few;                   /* NULL: few rows go the way of many */
     tiles_weights_exact_fn *weights_exact;       /* NULL: weights and inputs never fail */
 };
 
@@ -138,18 +142,21 @@ static inline uint32_t tiles_run_rows(const tiles_job *job, tiles_block *span, u
     return flags;
 }
 
-static inline uint32_t tiles_run_row(const tiles_job *job, tiles_block *span, uint32_t tiles,
-                                     uint64_t t)
+/* Up to six rows, straight from the packed weights where the kernel can. */
+static inline uint32_t tiles_run_few(const tiles_job *job, tiles_block *span, uint32_t tiles,
+                                     uint64_t t, uint32_t rows)
 {
     uint32_t flags = 0;
 
     for (uint32_t i = 0; i < tiles; i++) {
-        panel_sum sum;
+        panel_sum sum[PANEL_ROWS];
+        const bool is_done = rows == 1 ? job->direct(job, &span[i], t, sum)
+                                       : job->few(job, &span[i], t, rows, sum);
 
-        if (job->direct(job, &span[i], t, &sum))
-            flags |= tiles_store(job, &span[i], t, &sum);
-        else
-            flags |= tiles_run_rows(job, &span[i], 1, t, 1);
+        if (!is_done)
+            flags |= tiles_run_rows(job, &span[i], 1, t, rows);
+        for (uint32_t r = 0; is_done && r < rows; r++)
+            flags |= tiles_store(job, &span[i], t + r, &sum[r]);
     }
     return flags;
 }
@@ -188,8 +195,9 @@ static inline uint32_t tiles_run(const tiles_job *job, iso_range units)
             const uint64_t left = all - t;
             const uint32_t rows = left < PANEL_BLOCK_ROWS ? (uint32_t)left : PANEL_BLOCK_ROWS;
 
-            flags |= rows == 1 ? tiles_run_row(job, span, tiles, t)
-                               : tiles_run_rows(job, span, tiles, t, rows);
+            flags |= rows == 1 || (rows <= PANEL_ROWS && job->few != NULL)
+                         ? tiles_run_few(job, span, tiles, t, rows)
+                         : tiles_run_rows(job, span, tiles, t, rows);
         }
     }
     return flags;

@@ -39,6 +39,8 @@ static inline bool tiles_e4m3_weights(const e4m3_weights *w, const tiles_block *
         for (const vecf scale = e4m3_power(byte, 8); k < stop; k++, wt += PANEL_LANES) {
             vecf v[PANEL_VECTORS];
 
+            if (k % 2 == 0)
+                _mm_prefetch((const char *)code + LANE_CHUNK * PANEL_LANES, _MM_HINT_T0);
             tiles_e4m3(code, v);
             code += PANEL_LANES;
             for (uint32_t i = 0; i < PANEL_VECTORS; i++)
@@ -93,6 +95,95 @@ static inline bool tiles_e4m3_direct(const tiles_job *job, const tiles_block *b,
         }
         for (uint32_t v = 0; v < PANEL_VECTORS; v++)
             panel_push(sum, chunk, v, s[v]);
+    }
+    return true;
+}
+
+/* Vectors first and first + 1 of what tiles_e4m3 makes. */
+__attribute__((always_inline)) static inline void tiles_e4m3_pair(const uint8_t *code,
+                                                                  const uint32_t first,
+                                                                  vecf w[2])
+{
+    const __m256i keep = _mm256_set1_epi16((int16_t)0xbf80);
+    __m256i pair = _mm256_loadu_si256((const void *)code);
+
+    if (PANEL_VECTORS == 2) {
+        tiles_e4m3(code, w);
+        return;
+    }
+    if (first == 0)                      /* even codes above a zero byte */
+        pair = _mm256_slli_epi16(pair, 8);
+    vec_sixteen_f16(_mm256_and_si256(_mm256_srai_epi16(pair, 1), keep), w);
+}
+
+/* One chunk of `rows` rows and two vectors of features, as panel_tile: x [rows][128] has all
+ * scales. */
+__attribute__((always_inline)) static inline void tiles_e4m3_tile(const uint8_t *code,
+                                                                  const float *x, uint32_t count,
+                                                                  panel_at at,
+                                                                  const uint32_t rows,
+                                                                  const uint32_t first)
+{
+    vecf acc[PANEL_ROWS][2];
+
+    PANEL_UNROLL
+    for (uint32_t r = 0; r < rows; r++)
+        acc[r][0] = acc[r][1] = VEC(setzero_ps)();
+    for (uint32_t k = 0; k < count; k++, code += PANEL_LANES) {
+        vecf w[2];
+
+        if (first == 0 && k % 2 == 0)
+            _mm_prefetch((const char *)code + LANE_CHUNK * PANEL_LANES, _MM_HINT_T0);
+        tiles_e4m3_pair(code, first, w);
+        PANEL_UNROLL
+        for (uint32_t r = 0; r < rows; r++) {
+            const vecf a = VEC(set1_ps)(x[r * LANE_CHUNK + k]);
+
+            acc[r][0] = panel_add(acc[r][0], a, w[0], PANEL_F32);
+            acc[r][1] = panel_add(acc[r][1], a, w[1], PANEL_F32);
+        }
+    }
+    PANEL_UNROLL
+    for (uint32_t r = 0; r < rows; r++) {
+        panel_push(&at.sum[r], at.chunk, first, acc[r][0]);
+        panel_push(&at.sum[r], at.chunk, first + 1, acc[r][1]);
+    }
+}
+
+__attribute__((always_inline)) static inline void tiles_e4m3_both(const uint8_t *code,
+                                                                  const float *x, uint32_t count,
+                                                                  panel_at at,
+                                                                  const uint32_t rows)
+{
+    tiles_e4m3_tile(code, x, count, at, rows, 0);
+    if (PANEL_VECTORS > 2)
+        tiles_e4m3_tile(code, x, count, at, rows, 2);
+}
+
+/* tiles_few_fn; panel.line makes x with all scales. */
+static inline bool tiles_e4m3_few(const tiles_job *job, const tiles_block *b, uint64_t t,
+                                  uint32_t rows, panel_sum *sum)
+{
+    _Alignas(64) float x[PANEL_ROWS * LANE_CHUNK];
+    const uint32_t k = job->panel.k;
+    panel_block c = b->p;
+
+    for (uint32_t chunk = 0; chunk * LANE_CHUNK < k; chunk++) {
+        const uint8_t *code = b->tile + (uint64_t)chunk * LANE_CHUNK * PANEL_LANES;
+        const panel_at at = {sum, chunk};
+
+        c.begin = chunk * LANE_CHUNK;
+        c.count = k - c.begin < LANE_CHUNK ? k - c.begin : LANE_CHUNK;
+        for (uint32_t r = 0; r < rows; r++)
+            if (!panel_lines(&job->panel, &c, t + r, x + r * LANE_CHUNK))
+                return false;
+        switch (rows) {
+        case 2: tiles_e4m3_both(code, x, c.count, at, 2); break;
+        case 3: tiles_e4m3_both(code, x, c.count, at, 3); break;
+        case 4: tiles_e4m3_both(code, x, c.count, at, 4); break;
+        case 5: tiles_e4m3_both(code, x, c.count, at, 5); break;
+        default: tiles_e4m3_both(code, x, c.count, at, 6);
+        }
     }
     return true;
 }
