@@ -43,7 +43,7 @@ iso_status iso_checkpoint_open(const char *path, iso_checkpoint *checkpoint, iso
 
     checkpoint->store = NULL;
     ISO_TRY(iso_store_open(path, &checkpoint->store, error));
-    ISO_GOTO(iso_config_read(iso_store_path(checkpoint->store), &checkpoint->config, error));
+    ISO_GOTO(iso_config_read(checkpoint->store, &checkpoint->config, error));
     ISO_GOTO(check_engram(&checkpoint->config, error));
     ISO_GOTO(iso_weights_check(&checkpoint->config, checkpoint->store, &checkpoint->report,
                                error));

@@ -49,6 +49,9 @@ static void describe(const iso_shard_tensor *from, iso_store_tensor *to)
     to->rank = from->rank;
     memcpy(to->extent, from->extent, sizeof to->extent);
     to->bytes = from->end - from->begin;
+    to->layout = ISO_LAYOUT_PLAIN;
+    to->is_clean = false;
+    to->cleaned = 0;
     to->file_offset = shard->payload + from->begin;
     to->data = shard->data + to->file_offset;
 }
@@ -87,12 +90,22 @@ static bool store_find(const iso_store *store, const char *name, iso_store_tenso
 
 static const char *store_path(const iso_store *store) { return of(store)->directory; }
 
+static iso_status store_text(const iso_store *store, const char *name, size_t bytes_max,
+                             char **text, size_t *bytes, iso_error *error)
+{
+    char path[2 * sizeof of(store)->directory];
+
+    snprintf(path, sizeof path, "%s/%s", of(store)->directory, name);
+    return iso_json_read_text(path, bytes_max, text, bytes, error);
+}
+
 static const iso_store_class safetensors_class = {
     .close = store_close,
     .count = store_count,
     .at = store_at,
     .find = store_find,
     .path = store_path,
+    .text = store_text,
 };
 
 /* ---- shards ---- */
@@ -356,7 +369,7 @@ static iso_status open_path(safetensors_store *store, const char *path, iso_erro
     return open_single(store, slash == NULL ? path : slash + 1, error);
 }
 
-iso_status iso_store_open(const char *path, iso_store **store, iso_error *error)
+iso_status iso_store_open_safetensors(const char *path, iso_store **store, iso_error *error)
 {
     safetensors_store *opened = iso_alloc_zero(1, sizeof *opened, "store");
     iso_status status;

@@ -36,6 +36,14 @@ bool iso_dtype_bytes(iso_dtype dtype, uint64_t count, uint64_t *bytes)
     return iso_mul_u64(count / row->block_elems, row->block_bytes, bytes);
 }
 
+iso_dtype iso_dtype_of_name(const char *name)
+{
+    for (int d = 1; d < ISO_DTYPE_COUNT; d++)
+        if (strcmp(rows[d].name, name) == 0)
+            return (iso_dtype)d;
+    return ISO_DTYPE_NONE;
+}
+
 iso_dtype iso_dtype_of_tag(const char *tag)
 {
     for (int d = 1; d < ISO_DTYPE_COUNT; d++)

@@ -25,5 +25,6 @@ bool iso_dtype_bytes(iso_dtype dtype, uint64_t count, uint64_t *bytes);
  * none. */
 iso_dtype iso_dtype_of_tag(const char *tag);
 const char *iso_dtype_tag(iso_dtype dtype);
+iso_dtype iso_dtype_of_name(const char *name);            /* NONE: no such dtype */
 
 #endif

@@ -2,7 +2,7 @@
  *
  * The one public header of libisobit. It declares nouns and no tensors:
  *
- *   iso_store      an open checkpoint directory (files mapped read-only)
+ *   iso_store      an open checkpoint: a directory or a container (files mapped read-only)
  *   iso_model      configuration and weight directory of a store, validated, immutable
  *   iso_tokenizer  text <-> token ids; the Engram token map
  *   iso_engine     a model on a device: weights, plans, memory; shared by sessions
@@ -90,9 +90,10 @@ ISO_API const char *iso_status_sentence(iso_status status);
 typedef struct iso_store iso_store;
 
 /* Opens a checkpoint directory: model.safetensors.index.json and its shards (or one
- * model.safetensors), or a single .safetensors file. Every header is read and checked (bounds,
- * overlaps, shapes, duplicates) before this returns; payload pages are mapped read-only, not read.
- * Errors: ISO_NOT_FOUND, ISO_IO, ISO_BAD_JSON, ISO_BAD_FILE, ISO_BAD_TENSOR, ISO_NO_MEMORY. */
+ * model.safetensors), or a single .safetensors file, or a container (one file of any other name).
+ * Every header is read and checked (bounds, overlaps, shapes, duplicates) before this returns;
+ * payload pages are mapped read-only, not read. Errors: ISO_NOT_FOUND, ISO_IO, ISO_BAD_JSON,
+ * ISO_BAD_FILE, ISO_BAD_TENSOR, ISO_UNSUPPORTED (a container of another version), ISO_NO_MEMORY. */
 ISO_API ISO_CHECKED iso_status iso_store_open(const char *path, iso_store **store,
                                               iso_error *error);
 ISO_API void iso_store_close(iso_store **store);
@@ -168,6 +169,11 @@ enum {
 ISO_API ISO_CHECKED iso_status iso_tokenizer_open(const char *path, iso_tokenizer **tokenizer,
                                                   iso_error *error);
 ISO_API void iso_tokenizer_close(iso_tokenizer **tokenizer);
+
+/* The same from the tokenizer.json of a store. ISO_NOT_FOUND: it has none. */
+ISO_API ISO_CHECKED iso_status iso_tokenizer_open_store(const iso_store *store,
+                                                        iso_tokenizer **tokenizer,
+                                                        iso_error *error);
 
 /* Number of ids; ids are 0 .. count - 1. */
 ISO_API uint32_t iso_tokenizer_vocab_size(const iso_tokenizer *tokenizer);

@@ -2,6 +2,8 @@
 
 #include "core/check.h"
 
+#include <string.h>
+
 const char *iso_layout_name(iso_layout layout)
 {
     static const char *const name[] = {
@@ -12,4 +14,13 @@ const char *iso_layout_name(iso_layout layout)
 
     ISO_ASSERT((unsigned)layout < ISO_LAYOUT_COUNT);
     return name[layout];
+}
+
+iso_layout iso_layout_of_name(const char *name)
+{
+    int layout = 0;
+
+    while (layout < ISO_LAYOUT_COUNT && strcmp(iso_layout_name((iso_layout)layout), name) != 0)
+        layout++;
+    return (iso_layout)layout;
 }

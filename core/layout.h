@@ -10,5 +10,6 @@ typedef enum iso_layout {
 } iso_layout;
 
 const char *iso_layout_name(iso_layout layout);
+iso_layout iso_layout_of_name(const char *name);     /* ISO_LAYOUT_COUNT: no such layout */
 
 #endif

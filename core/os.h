@@ -13,6 +13,8 @@ iso_status iso_os_map_file(const char *path, const void **data, uint64_t *bytes,
 /* Ends a mapping of `bytes` bytes; NULL is fine. */
 void iso_os_unmap(const void *data, uint64_t bytes);
 
+bool iso_os_is_file(const char *path);   /* a regular file, or a link to one */
+
 uint64_t iso_os_clock_ns(void);          /* monotonic; the origin is arbitrary */
 uint64_t iso_os_page_bytes(void);
 uint64_t iso_os_peak_rss(void);          /* most bytes this process has held; 0: not known */

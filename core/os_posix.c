@@ -63,6 +63,13 @@ iso_status iso_os_map_file(const char *path, const void **data, uint64_t *bytes,
     return status;
 }
 
+bool iso_os_is_file(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 void iso_os_unmap(const void *data, uint64_t bytes)
 {
     if (data != NULL)

@@ -275,9 +275,10 @@ done:
     return status;
 }
 
-iso_status iso_config_read(const char *directory, iso_config *config, iso_error *error)
+iso_status iso_config_read(const iso_store *store, iso_config *config, iso_error *error)
 {
     static const char *const file[] = {"config.json", "inference/config.json"};
+    const char *where = iso_store_path(store);
     iso_status status = ISO_NOT_FOUND;
 
     for (size_t i = 0; i < ISO_COUNT_OF(file) && status == ISO_NOT_FOUND; i++) {
@@ -285,15 +286,15 @@ iso_status iso_config_read(const char *directory, iso_config *config, iso_error 
         char *text = NULL;
         size_t bytes = 0;
 
-        if (snprintf(path, sizeof path, "%s/%s", directory, file[i]) >= (int)sizeof path)
-            return iso_fail(error, ISO_LIMIT, "path too long: %s", directory);
-        status = iso_json_read_text(path, CONFIG_BYTES_MAX, &text, &bytes, error);
+        if (snprintf(path, sizeof path, "%s/%s", where, file[i]) >= (int)sizeof path)
+            return iso_fail(error, ISO_LIMIT, "path too long: %s", where);
+        status = iso_store_text(store, file[i], CONFIG_BYTES_MAX, &text, &bytes, error);
         if (status == ISO_OK)
             status = iso_config_parse(text, bytes, path, config, error);
         iso_free(text);
     }
     if (status == ISO_NOT_FOUND)
         return iso_fail(error, ISO_NOT_FOUND, "%s: no config.json and no inference/config.json",
-                        directory);
+                        where);
     return status;
 }

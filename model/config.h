@@ -31,9 +31,9 @@ typedef struct iso_config {
     char source[32];                 /* "config.json" or "inference/config.json", for messages */
 } iso_config;
 
-/* Reads DIR/config.json, or DIR/inference/config.json when the first does not exist, and checks
+/* Reads config.json of a store, or inference/config.json when the first does not exist, and checks
  * every relation of checkpoint.md section 4 that needs no tensor. Errors name key, value, limit. */
-iso_status iso_config_read(const char *directory, iso_config *config, iso_error *error);
+iso_status iso_config_read(const iso_store *store, iso_config *config, iso_error *error);
 /* The same from JSON text; `what` names the source. */
 iso_status iso_config_parse(const char *text, size_t bytes, const char *what, iso_config *config,
                             iso_error *error);

@@ -31,7 +31,7 @@ iso_status iso_model_open(iso_store *store, iso_model **model, iso_error *error)
     if (made == NULL)
         return iso_fail(error, ISO_NO_MEMORY, "out of memory opening a model");
     made->store = store;
-    ISO_GOTO(iso_config_read(iso_store_path(store), &made->config, error));
+    ISO_GOTO(iso_config_read(store, &made->config, error));
     ISO_GOTO(check_engram(&made->config, error));
     ISO_GOTO(iso_weights_check(&made->config, store, &made->report, error));
     *model = made;

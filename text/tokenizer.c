@@ -5,22 +5,37 @@
 
 #include <string.h>
 
-iso_status iso_tokenizer_open(const char *path, iso_tokenizer **tokenizer, iso_error *error)
+/* Makes a tokenizer from the file at `path` or, when that is NULL, from the store's. */
+static iso_status open_from(const char *path, const iso_store *store, iso_tokenizer **tokenizer,
+                            iso_error *error)
 {
-    iso_tokenizer *made;
+    iso_tokenizer *made = iso_alloc_zero(1, sizeof *made, "tokenizer");
     iso_status status;
 
-    if (path == NULL || tokenizer == NULL)
-        return iso_fail(error, ISO_BAD_ARGUMENT, "iso_tokenizer_open: NULL argument");
-    made = iso_alloc_zero(1, sizeof *made, "tokenizer");
     if (made == NULL)
         return iso_fail(error, ISO_NO_MEMORY, "tokenizer: out of memory");
-    status = iso_tokenizer_read(made, path, error);
+    status = path != NULL ? iso_tokenizer_read(made, path, error)
+                          : iso_tokenizer_read_store(made, store, error);
     if (status == ISO_OK)
         *tokenizer = made;
     else
         iso_tokenizer_close(&made);
     return status;
+}
+
+iso_status iso_tokenizer_open(const char *path, iso_tokenizer **tokenizer, iso_error *error)
+{
+    if (path == NULL || tokenizer == NULL)
+        return iso_fail(error, ISO_BAD_ARGUMENT, "iso_tokenizer_open: NULL argument");
+    return open_from(path, NULL, tokenizer, error);
+}
+
+iso_status iso_tokenizer_open_store(const iso_store *store, iso_tokenizer **tokenizer,
+                                    iso_error *error)
+{
+    if (store == NULL || tokenizer == NULL)
+        return iso_fail(error, ISO_BAD_ARGUMENT, "iso_tokenizer_open_store: NULL argument");
+    return open_from(NULL, store, tokenizer, error);
 }
 
 void iso_tokenizer_close(iso_tokenizer **tokenizer)

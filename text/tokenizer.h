@@ -10,6 +10,7 @@
 #define ISO_TEXT_TOKENIZER_H
 
 #include "core/json.h"
+#include "core/store.h"
 #include "text/added.h"
 #include "text/bpe.h"
 #include "text/split.h"
@@ -34,6 +35,9 @@ struct iso_tokenizer {
  * ISO_NOT_FOUND, ISO_IO, ISO_LIMIT, ISO_BAD_JSON, ISO_BAD_TOKENIZER, ISO_NO_MEMORY. */
 ISO_CHECKED iso_status iso_tokenizer_read(iso_tokenizer *tokenizer, const char *path,
                                           iso_error *error);
+/* The same from tokenizer.json of a store. */
+ISO_CHECKED iso_status iso_tokenizer_read_store(iso_tokenizer *tokenizer, const iso_store *store,
+                                                iso_error *error);
 
 /* Fills ids, merges and added tokens from the root of the file. */
 ISO_CHECKED iso_status iso_tokenizer_read_vocabulary(iso_tokenizer *tokenizer,

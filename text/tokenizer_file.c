@@ -151,6 +151,20 @@ static iso_status read_root(iso_tokenizer *tokenizer, const iso_json *root, iso_
     return iso_tokenizer_read_vocabulary(tokenizer, root, error);
 }
 
+static iso_status read_text(iso_tokenizer *tokenizer, const char *text, size_t bytes,
+                            const char *what, iso_error *error)
+{
+    iso_json_doc *doc = NULL;
+    iso_status status;
+
+    ISO_TRY(iso_json_parse(text, bytes, what, &doc, error));
+    status = read_root(tokenizer, iso_json_root(doc), error);
+    if (status != ISO_OK)
+        status = iso_fail_in(error, status, "%s", what);
+    iso_json_free(&doc);
+    return status;
+}
+
 /* "path/tokenizer.json" if there is such a file, else "path". */
 static void choose_path(char *joined, size_t path_bytes)
 {
@@ -170,21 +184,33 @@ iso_status iso_tokenizer_read(iso_tokenizer *tokenizer, const char *path, iso_er
     const size_t path_bytes = strlen(path);
     const size_t joined_bytes = path_bytes + 1 + sizeof FILE_NAME;
     char *joined = iso_alloc(joined_bytes, 1, "tokenizer");
-    iso_json_doc *doc = NULL;
+    char *text = NULL;
+    size_t bytes = 0;
     iso_status status;
 
     if (joined == NULL)
         return iso_fail(error, ISO_NO_MEMORY, "tokenizer: out of memory");
     memcpy(joined, path, path_bytes);
     choose_path(joined, path_bytes);
-    status = iso_json_read(joined, ISO_TOKENIZER_BYTES_MAX, &doc, error);
-    if (status != ISO_OK)
-        goto done;
-    status = read_root(tokenizer, iso_json_root(doc), error);
-    if (status != ISO_OK)
-        status = iso_fail_in(error, status, "%s", joined);
-done:
-    iso_json_free(&doc);
+    status = iso_json_read_text(joined, ISO_TOKENIZER_BYTES_MAX, &text, &bytes, error);
+    if (status == ISO_OK)
+        status = read_text(tokenizer, text, bytes, joined, error);
+    iso_free(text);
     iso_release(joined, joined_bytes);
+    return status;
+}
+
+iso_status iso_tokenizer_read_store(iso_tokenizer *tokenizer, const iso_store *store,
+                                    iso_error *error)
+{
+    char what[4096 + sizeof FILE_NAME];
+    char *text = NULL;
+    size_t bytes = 0;
+    iso_status status;
+
+    snprintf(what, sizeof what, "%.4094s/" FILE_NAME, iso_store_path(store));
+    ISO_TRY(iso_store_text(store, FILE_NAME, ISO_TOKENIZER_BYTES_MAX, &text, &bytes, error));
+    status = read_text(tokenizer, text, bytes, what, error);
+    iso_free(text);
     return status;
 }

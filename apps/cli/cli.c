@@ -85,10 +85,10 @@ bool cli_float(const char *command, const char *option, const char *text, float 
 
 /* ---- model ---- */
 
-static iso_status open_text(const char *directory, bool need_text, cli_model *m,
-                            iso_engine_options *options, iso_error *error)
+static iso_status open_text(bool need_text, cli_model *m, iso_engine_options *options,
+                            iso_error *error)
 {
-    iso_status status = iso_tokenizer_open(directory, &m->tokenizer, error);
+    iso_status status = iso_tokenizer_open_store(m->store, &m->tokenizer, error);
 
     if (status == ISO_NOT_FOUND && !need_text && m->info.compressed_vocab_size == 0)
         return ISO_OK;
@@ -115,7 +115,7 @@ iso_status cli_model_open(const char *directory, bool need_text, iso_engine_opti
         status = iso_model_open(model->store, &model->model, error);
     if (status == ISO_OK) {
         iso_model_get_info(model->model, &model->info);
-        status = open_text(directory, need_text, model, options, error);
+        status = open_text(need_text, model, options, error);
     }
     if (status == ISO_OK)
         status = iso_engine_create(model->model, options, &model->engine, error);

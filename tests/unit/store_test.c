@@ -310,7 +310,7 @@ static void open_refuses_what_is_no_checkpoint(void **state)
     refuse(inside, ISO_NOT_FOUND, "none.safetensors");
     file_write(path, "file", "x", 1);
     snprintf(inside, sizeof inside, "%s/file", path);
-    refuse(inside, ISO_NOT_FOUND, "not a checkpoint directory");
+    refuse(inside, ISO_BAD_FILE, "neither a container nor a .safetensors file");
     refuse("", ISO_NOT_FOUND, "path");
     file_write(path, "model.safetensors", "", 0);
     refuse(path, ISO_BAD_FILE, "0 bytes");

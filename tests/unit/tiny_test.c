@@ -176,6 +176,7 @@ static void tiny_tokenizer_fits(void **state)
                                  "<｜Assistant｜></think>";
     static int32_t map[1280];
     iso_tokenizer *tokenizer = NULL;
+    iso_store *store = NULL;
     iso_error error = {0};
     iso_config *config = malloc(sizeof *config);
     char path[FOLDER_PATH], *text = NULL;
@@ -187,7 +188,9 @@ static void tiny_tokenizer_fits(void **state)
     assert_non_null(config);
     folder_create(path);
     write_preset("v41", 1, path);
-    assert_ok(iso_config_read(path, config, &error), error);
+    assert_ok(iso_store_open(path, &store, &error), error);
+    assert_ok(iso_config_read(store, config, &error), error);
+    iso_store_close(&store);
     assert_ok(iso_tokenizer_open(path, &tokenizer, &error), error);
     assert_int_equal(iso_tokenizer_vocab_size(tokenizer), config->vocab_size);
     assert_int_equal(iso_tokenizer_find(tokenizer, "<｜deepseek_image｜>"), config->image_id);
