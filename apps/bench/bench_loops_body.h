@@ -5,6 +5,15 @@
 
 #include <string.h>
 
+/* Before a loop with a constant count whose arrays have to become registers. */
+#ifdef __clang__
+#define BENCH_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define BENCH_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
 enum { LANES = BENCH_WIDTH / 4, TILE = 32, TILE_VECTORS = TILE / LANES, AHEAD = 2048 };
 
 typedef uint64_t words __attribute__((vector_size(BENCH_WIDTH), may_alias));
@@ -22,12 +31,14 @@ static inline uint64_t read_all(const void *data, size_t bytes, bool is_fetched)
     words sum[SUMS] = {0};
     uint64_t total = 0;
 
-    for (size_t done = 0; done < bytes; done += STEP)
+    for (size_t done = 0; done < bytes; done += STEP) {
+        BENCH_UNROLL
         for (size_t i = 0; i < SUMS; i++) {
             if (is_fetched && i * BENCH_WIDTH % 64 == 0)
                 BENCH_FETCH(at + done + i * BENCH_WIDTH + AHEAD);
             sum[i] += *(const words *)(const void *)(at + done + i * BENCH_WIDTH);
         }
+    }
     for (size_t i = 0; i < SUMS; i++)
         for (size_t j = 0; j < BENCH_WIDTH / 8; j++)
             total += sum[i][j];
@@ -46,9 +57,11 @@ static double multiply(uint32_t rounds, float *result)
 
     for (int i = 0; i < CHAINS; i++)
         sum[i] = (floats){0} + (float)i;
-    for (uint32_t round = 0; round < rounds; round++)
+    for (uint32_t round = 0; round < rounds; round++) {
+        BENCH_UNROLL
         for (int i = 0; i < CHAINS; i++)
             sum[i] = BENCH_ADD(more, sum[i], factor);
+    }
     *result = 0.0f;
     for (int i = 0; i < CHAINS; i++)
         for (int j = 0; j < LANES; j++)
@@ -76,13 +89,13 @@ static uint16_t bits_of(float value)
 }
 
 /* One tile: a word is two k of a feature. Pairs go round the accumulators. */
-static inline void free_tile(const float *x, const unsigned char *tile, uint32_t pairs,
-                             uint32_t chains, float *y)
+INLINE void free_tile(const float *x, const unsigned char *tile, uint32_t pairs, uint32_t chains,
+                      float *y)
 {
     floats sum[8][TILE_VECTORS] = {{{0}}};
 
     for (uint32_t pair = 0; pair < pairs; pair += chains / 2) {
-        _Pragma("GCC unroll 4")
+        BENCH_UNROLL
         for (uint32_t c = 0; c < chains / 2; c++) {
             const unsigned char *at = tile + (size_t)(pair + c) * TILE * 4;
             const floats even = (floats){0} + x[2 * (pair + c)];
@@ -90,7 +103,7 @@ static inline void free_tile(const float *x, const unsigned char *tile, uint32_t
 
             BENCH_FETCH(at + AHEAD);
             BENCH_FETCH(at + AHEAD + 64);
-            _Pragma("GCC unroll 8")
+            BENCH_UNROLL
             for (uint32_t v = 0; v < TILE_VECTORS; v++) {
                 const halves word = *(const halves *)(const void *)(at + v * BENCH_WIDTH);
 
@@ -108,8 +121,8 @@ static inline void free_tile(const float *x, const unsigned char *tile, uint32_t
     }
 }
 
-static inline void free_tiles(const bench_free_args *a, const iso_tensors *tensors,
-                              iso_range units, uint32_t chains)
+INLINE void free_tiles(const bench_free_args *a, const iso_tensors *tensors, iso_range units,
+                       uint32_t chains)
 {
     const uint16_t *from = tensors->at[0];
     const unsigned char *weights = tensors->at[1];
