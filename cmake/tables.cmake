@@ -16,7 +16,8 @@ endfunction()
 # Every operator's file, and the files of the room that are no operators.
 function(iso_op_sources out)
   iso_table_names(ggml-style-ops/ops.def OP names)
-  set(files ggml-style-ops/ops.c ggml-style-ops/cases.c ggml-style-ops/shape_rules.c)
+  set(files ggml-style-ops/ops.c ggml-style-ops/fusions.c ggml-style-ops/cases.c
+    ggml-style-ops/shape_rules.c)
   foreach(name IN LISTS names)
     list(APPEND files ggml-style-ops/${name}.c)
   endforeach()

@@ -23,10 +23,10 @@
 #ifndef ISO_CORE_BACKEND_H
 #define ISO_CORE_BACKEND_H
 
-#include "core/op.h"
+#include "core/fusion.h"
 #include "core/pages.h"
 
-enum { ISO_BACKEND_ABI = 1, ISO_STEP_TENSORS_MAX = ISO_OP_INPUTS_MAX + ISO_OP_OUTPUTS_MAX + 1 };
+enum { ISO_BACKEND_ABI = 2, ISO_STEP_TENSORS_MAX = ISO_OP_INPUTS_MAX + ISO_OP_OUTPUTS_MAX + 1 };
 
 typedef struct iso_backend iso_backend;
 typedef struct iso_device iso_device;
@@ -105,13 +105,16 @@ typedef struct iso_support {
     uint32_t kernel_index;           /* the backend's own; handed back in the step. Of two kernels
                                         for an operator the lower one is better */
     iso_layout layout_in[ISO_OP_INPUTS_MAX];
+    bool stores_inner;               /* query_fused: the kernel needs memory for the values that
+                                        live inside; else those operands are absent */
 } iso_support;
 
 typedef enum iso_step_kind {
-    ISO_STEP_OP, ISO_STEP_COPY, ISO_STEP_FILL, ISO_STEP_WAIT, ISO_STEP_SIGNAL
+    ISO_STEP_OP, ISO_STEP_FUSED, ISO_STEP_COPY, ISO_STEP_FILL, ISO_STEP_WAIT, ISO_STEP_SIGNAL
 } iso_step_kind;
 
-typedef struct iso_step {
+typedef struct iso_step iso_step;
+struct iso_step {
     iso_step_kind kind;
     const char *name;                /* node name, for errors; lives as long as the program */
     /* OP */
@@ -121,14 +124,18 @@ typedef struct iso_step {
     bool present[ISO_STEP_TENSORS_MAX];
     iso_slice tensor[ISO_STEP_TENSORS_MAX];
     _Alignas(8) unsigned char args[ISO_OP_ARGS_MAX];
+    /* FUSED: the parts as OP steps (each with the kernel that would run it alone), read during
+     * `record` only; kernel_index is the fusion's. */
+    const iso_fusion *fusion;
+    const iso_step *parts;           /* [fusion->part_count] */
     /* COPY: tensor[0] -> tensor[1]; FILL: tensor[0] with `value`, bytes a multiple of 4.
-     * OP: bytes of all operands, an upper bound, to choose grains by. */
+     * OP, FUSED: bytes of all operands, an upper bound, to choose grains by. */
     uint64_t bytes;
     uint32_t value;
     /* WAIT, SIGNAL */
     iso_event *event;
     uint64_t event_value;            /* relative to launch.epoch */
-} iso_step;
+};
 
 typedef struct iso_launch {
     uint64_t epoch;
@@ -162,6 +169,8 @@ struct iso_backend {
     void (*buffer_destroy)(iso_buffer **);
     /* A pure function of the call's descriptors and the device; the unknown is unsupported. */
     void (*query)(iso_device *, const iso_op_call *, iso_num_class, iso_support *);
+    /* The same for a fusion: a refusal means that its parts run one by one. NULL: no fusions. */
+    void (*query_fused)(iso_device *, const iso_fused_call *, iso_num_class, iso_support *);
     /* Takes every resource the program needs; block_bytes is the size of its argument block. */
     iso_status (*record)(iso_device *, const iso_step *, uint32_t count, uint64_t block_bytes,
                          iso_program **, iso_error *);

@@ -4,6 +4,8 @@
 
 #include "core/text.h"
 
+#include <string.h>
+
 /* Bytes of all states of the graph, each once. */
 static uint64_t state_bytes(const iso_plan *plan)
 {
@@ -28,7 +30,8 @@ static void shapes_text(iso_text *text, const iso_tensor_desc *desc, uint32_t co
                         iso_desc_present(&desc[i]) ? iso_desc_text(&desc[i], one) : "-");
 }
 
-static void step_text(const iso_plan *plan, uint32_t n, iso_text *text)
+/* What follows the number of a line: of a step, or of a part of one. */
+static void node_text(const iso_plan *plan, uint32_t n, iso_text *text)
 {
     const iso_placement *placement = &plan->placements[n];
     uint64_t read, written;
@@ -36,7 +39,7 @@ static void step_text(const iso_plan *plan, uint32_t n, iso_text *text)
 
     iso_graph_node(plan->graph, n, &node);
     iso_plan_node_bytes(plan, n, &read, &written);
-    iso_text_printf(text, "%5u  %s  %s  %s  %s  ", n, node.name, node.call->op->name,
+    iso_text_printf(text, "  %s  %s  %s  %s  ", node.name, node.call->op->name,
                     placement->support.kernel, plan->device.backend->name);
     shapes_text(text, node.call->in, node.call->op->input_count);
     iso_text_printf(text, " -> ");
@@ -50,6 +53,30 @@ static void step_text(const iso_plan *plan, uint32_t n, iso_text *text)
     iso_text_printf(text, "\n");
 }
 
+static void step_text(const iso_plan *plan, uint32_t s, iso_text *text)
+{
+    const iso_fuse_step *step = &plan->steps.steps[s];
+    const uint32_t *nodes = plan->steps.order + step->first;
+    uint64_t read, written;
+    iso_node_info node;
+
+    iso_text_printf(text, "%5u", s);
+    if (step->fused == NULL) {
+        node_text(plan, nodes[0], text);
+        return;
+    }
+    iso_graph_node(plan->graph, nodes[0], &node);
+    iso_plan_step_bytes(plan, step, &read, &written);
+    iso_text_printf(text, "  %s  %s  %s  %s  %u parts  read %llu  written %llu\n", node.name,
+                    step->fused->fusion->name, step->fused->support.kernel,
+                    plan->device.backend->name, step->count, (unsigned long long)read,
+                    (unsigned long long)written);
+    for (uint32_t k = 0; k < step->count; k++) {
+        iso_text_printf(text, "    +");
+        node_text(plan, nodes[k], text);
+    }
+}
+
 static void copy_text(const iso_plan *plan, uint32_t index, iso_text *text)
 {
     const char *name;
@@ -57,8 +84,55 @@ static void copy_text(const iso_plan *plan, uint32_t index, iso_text *text)
 
     iso_graph_output_at(plan->graph, index, &name, &value);
     iso_text_printf(text, "%5u  %s  copy  %s  workspace -> outputs  %llu bytes\n",
-                    plan->node_count + index, name, plan->device.backend->name,
+                    plan->steps.step_count + index, name, plan->device.backend->name,
                     (unsigned long long)plan->outputs[index].bytes);
+}
+
+/* Steps and nodes of the whole plan, and of the block with the most nodes: nodes whose names begin
+ * alike up to a number ("layers.3.") are one block. */
+typedef struct totals {
+    uint32_t steps, nodes, fused;
+    uint32_t block_steps, block_nodes;
+} totals;
+
+/* Characters of "layers.3." in front of a name; 0 when it does not begin so. */
+static size_t block_of(const char *name)
+{
+    size_t i = strcspn(name, ".");
+    size_t digits = name[i] == '.' ? strspn(name + i + 1, "0123456789") : 0;
+
+    return digits != 0 && name[i + 1 + digits] == '.' ? i + digits + 2 : 0;
+}
+
+static totals count_totals(const iso_plan *plan)
+{
+    totals t = {.steps = plan->steps.step_count, .nodes = plan->node_count,
+                .fused = plan->steps.fused_count};
+    uint32_t steps = 0, nodes = 0;
+    const char *block = NULL;
+    size_t block_bytes = 0;
+
+    for (uint32_t s = 0; s < plan->steps.step_count; s++) {
+        const iso_fuse_step *step = &plan->steps.steps[s];
+        iso_node_info node;
+        size_t bytes;
+
+        iso_graph_node(plan->graph, plan->steps.order[step->first], &node);
+        bytes = block_of(node.name);
+        if (bytes == 0 || bytes != block_bytes || strncmp(block, node.name, bytes) != 0)
+            steps = nodes = 0;
+        block = node.name;
+        block_bytes = bytes;
+        if (bytes == 0)
+            continue;
+        steps++;
+        nodes += step->count;
+        if (nodes > t.block_nodes) {
+            t.block_nodes = nodes;
+            t.block_steps = steps;
+        }
+    }
+    return t;
 }
 
 /* The ledger is a list so that text and JSON cannot differ. */
@@ -81,6 +155,7 @@ static void ledger(const iso_plan *plan, ledger_row rows[LEDGER_ROWS])
 
 static void explain_text(const iso_plan *plan, iso_text *text)
 {
+    const totals t = count_totals(plan);
     ledger_row rows[LEDGER_ROWS];
     uint64_t hash[2];
 
@@ -89,10 +164,12 @@ static void explain_text(const iso_plan *plan, iso_text *text)
                     (unsigned long long)hash[0], plan->needs.step_count,
                     plan->options.policy == ISO_PLACE_STRICT ? "strict" : "auto",
                     plan->options.step_by_step ? "one program per step" : "one program");
-    for (uint32_t n = 0; n < plan->node_count; n++)
-        step_text(plan, n, text);
+    for (uint32_t s = 0; s < plan->steps.step_count; s++)
+        step_text(plan, s, text);
     for (uint32_t i = 0; plan->copies_outputs && i < plan->output_count; i++)
         copy_text(plan, i, text);
+    iso_text_printf(text, "%u steps of %u operators, %u of them fused; largest block: %u steps of "
+                    "%u operators\n", t.steps, t.nodes, t.fused, t.block_steps, t.block_nodes);
     ledger(plan, rows);
     for (uint32_t i = 0; i < LEDGER_ROWS; i++)
         iso_text_printf(text, "%-22s %20llu bytes\n", rows[i].name,
@@ -118,7 +195,8 @@ static void member_json(iso_text *text, const char *key, const char *value)
     iso_text_json(text, value);
 }
 
-static void step_json(const iso_plan *plan, uint32_t n, iso_text *text)
+/* Members of a step's object, or of a part's. */
+static void node_json(const iso_plan *plan, uint32_t n, iso_text *text)
 {
     const iso_placement *placement = &plan->placements[n];
     uint64_t read, written;
@@ -126,8 +204,8 @@ static void step_json(const iso_plan *plan, uint32_t n, iso_text *text)
 
     iso_graph_node(plan->graph, n, &node);
     iso_plan_node_bytes(plan, n, &read, &written);
-    iso_text_printf(text, "{\"index\":%u", n);
-    member_json(text, "node", node.name);
+    iso_text_printf(text, "\"node\":");
+    iso_text_json(text, node.name);
     member_json(text, "op", node.call->op->name);
     member_json(text, "kernel", placement->support.kernel);
     member_json(text, "device", plan->device.backend->name);
@@ -138,7 +216,31 @@ static void step_json(const iso_plan *plan, uint32_t n, iso_text *text)
                     (unsigned long long)plan->scratch[n].bytes);
     member_json(text, "rule", placement->rule);
     member_json(text, "refused", placement->support.text);
-    iso_text_printf(text, "}");
+}
+
+static void step_json(const iso_plan *plan, uint32_t s, iso_text *text)
+{
+    const iso_fuse_step *step = &plan->steps.steps[s];
+    const uint32_t *nodes = plan->steps.order + step->first;
+    uint64_t read, written;
+
+    iso_text_printf(text, "{\"index\":%u,", s);
+    if (step->fused == NULL) {
+        node_json(plan, nodes[0], text);
+        iso_text_printf(text, "}");
+        return;
+    }
+    iso_plan_step_bytes(plan, step, &read, &written);
+    iso_text_printf(text, "\"fusion\":");
+    iso_text_json(text, step->fused->fusion->name);
+    member_json(text, "kernel", step->fused->support.kernel);
+    iso_text_printf(text, ",\"read\":%llu,\"written\":%llu,\"parts\":[",
+                    (unsigned long long)read, (unsigned long long)written);
+    for (uint32_t k = 0; k < step->count; k++) {
+        iso_text_printf(text, k == 0 ? "{" : "},\n {");
+        node_json(plan, nodes[k], text);
+    }
+    iso_text_printf(text, "}]}");
 }
 
 static void copy_json(const iso_plan *plan, uint32_t index, iso_text *text)
@@ -147,7 +249,7 @@ static void copy_json(const iso_plan *plan, uint32_t index, iso_text *text)
     iso_value value;
 
     iso_graph_output_at(plan->graph, index, &name, &value);
-    iso_text_printf(text, "{\"index\":%u", plan->node_count + index);
+    iso_text_printf(text, "{\"index\":%u", plan->steps.step_count + index);
     member_json(text, "copy", name);
     member_json(text, "device", plan->device.backend->name);
     iso_text_printf(text, ",\"bytes\":%llu}", (unsigned long long)plan->outputs[index].bytes);
@@ -155,6 +257,7 @@ static void copy_json(const iso_plan *plan, uint32_t index, iso_text *text)
 
 static void explain_json(const iso_plan *plan, iso_text *text)
 {
+    const totals t = count_totals(plan);
     ledger_row rows[LEDGER_ROWS];
     uint64_t hash[2];
 
@@ -164,15 +267,18 @@ static void explain_json(const iso_plan *plan, iso_text *text)
     member_json(text, "policy", plan->options.policy == ISO_PLACE_STRICT ? "strict" : "auto");
     iso_text_printf(text, ",\"step_by_step\":%s,\"steps\":[",
                     plan->options.step_by_step ? "true" : "false");
-    for (uint32_t n = 0; n < plan->node_count; n++) {
-        iso_text_printf(text, n == 0 ? "\n" : ",\n");
-        step_json(plan, n, text);
+    for (uint32_t s = 0; s < plan->steps.step_count; s++) {
+        iso_text_printf(text, s == 0 ? "\n" : ",\n");
+        step_json(plan, s, text);
     }
     for (uint32_t i = 0; plan->copies_outputs && i < plan->output_count; i++) {
-        iso_text_printf(text, plan->node_count + i == 0 ? "\n" : ",\n");
+        iso_text_printf(text, plan->steps.step_count + i == 0 ? "\n" : ",\n");
         copy_json(plan, i, text);
     }
-    iso_text_printf(text, "],\n\"ledger\":{");
+    iso_text_printf(text, "],\n\"totals\":{\"steps\":%u,\"operators\":%u,\"fused\":%u,"
+                    "\"block_steps\":%u,\"block_operators\":%u}", t.steps, t.nodes, t.fused,
+                    t.block_steps, t.block_nodes);
+    iso_text_printf(text, ",\n\"ledger\":{");
     ledger(plan, rows);
     for (uint32_t i = 0; i < LEDGER_ROWS; i++)
         iso_text_printf(text, "%s\"%s\":%llu", i == 0 ? "" : ",", rows[i].name,

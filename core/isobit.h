@@ -271,6 +271,7 @@ typedef struct iso_engine_options {
     bool poison;                     /* NaN patterns in new state, and in the workspace before
                                         each step */
     bool reference_only;             /* no kernel but the references: slow, the same bits */
+    bool no_fuse;                    /* a step per operator: no fusions, the same bits */
     const char *layout;              /* of weights: "plain", "rows32" (packed wherever a kernel
                                         takes it), "auto" or NULL (packed where that is better) */
     const char *cpu;                 /* strongest instruction set: "portable", "avx2"; NULL: all */
@@ -279,7 +280,7 @@ typedef struct iso_engine_options {
     bool numa_interleave;            /* CPU: the same memory spread over all NUMA nodes */
     iso_progress_fn *progress;
     void *progress_context;
-    iso_trace_fn *trace;
+    iso_trace_fn *trace;             /* a call per operator and step: turns fusions off */
     void *trace_context;
 } iso_engine_options;
 

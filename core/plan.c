@@ -1,4 +1,4 @@
-/* Making a plan: place -> areas -> lifetimes -> memory plan -> needs -> race check. */
+/* Making a plan: place -> fuse -> areas -> lifetimes -> memory plan -> needs -> race check. */
 #include "core/plan_parts.h"
 
 #include "core/alloc.h"
@@ -27,6 +27,38 @@ void iso_plan_node_bytes(const iso_plan *plan, uint32_t node, uint64_t *read, ui
             *read += iso_plan_value_bytes(plan, info.inputs[i]);
     for (uint32_t i = 0; i < info.call->op->output_count; i++)
         *written += iso_plan_value_bytes(plan, info.outputs[i]);
+}
+
+/* Whether a node of the step makes the value. */
+static bool is_made_in(const iso_plan *plan, const iso_fuse_step *step, iso_value value)
+{
+    iso_value_info info;
+
+    if (value == 0)
+        return false;
+    iso_graph_value(plan->graph, value, &info);
+    for (uint32_t k = 0; info.kind == ISO_VALUE_RESULT && k < step->count; k++)
+        if (plan->steps.order[step->first + k] == info.node)
+            return true;
+    return false;
+}
+
+void iso_plan_step_bytes(const iso_plan *plan, const iso_fuse_step *step, uint64_t *read,
+                         uint64_t *written)
+{
+    *read = *written = 0;
+    for (uint32_t k = 0; k < step->count; k++) {
+        iso_node_info info;
+
+        iso_graph_node(plan->graph, plan->steps.order[step->first + k], &info);
+        for (uint32_t i = 0; i < info.call->op->input_count; i++)
+            if ((i != 0 || !(info.call->op->flags & ISO_OP_UPDATE))
+                && !is_made_in(plan, step, info.inputs[i]))
+                *read += iso_plan_value_bytes(plan, info.inputs[i]);
+        for (uint32_t i = 0; i < info.call->op->output_count; i++)
+            if (step->fused == NULL || (step->fused->stored[k] & 1u << i) != 0)
+                *written += iso_plan_value_bytes(plan, info.outputs[i]);
+    }
 }
 
 static iso_status allocate(iso_plan *plan, iso_error *error)
@@ -97,35 +129,61 @@ static iso_status lay_out(iso_plan *plan, iso_error *error)
     return ISO_OK;
 }
 
+/* Values inside a step whose kernel keeps them to itself have no place. */
+static void drop_inner(iso_plan *plan)
+{
+    for (uint32_t f = 0; f < plan->steps.fused_count; f++) {
+        const iso_fused *fused = &plan->steps.fused[f];
+
+        for (uint32_t k = 0; k < fused->fusion->part_count && !fused->support.stores_inner; k++) {
+            iso_node_info node;
+
+            iso_graph_node(plan->graph, fused->node[k], &node);
+            for (uint32_t i = 0; i < node.call->op->output_count; i++)
+                if ((fused->stored[k] & 1u << i) == 0)
+                    plan->values[node.outputs[i]].area = ISO_AREA_NONE;
+        }
+    }
+}
+
 /* One item per workspace value (item v) and per scratch tensor (item value_count + 1 + node). A
  * result lives from its producer to its last reader. */
-static void find_lifetimes(const iso_plan *plan, iso_memplan_item *items)
+static void find_node_lifetimes(iso_plan *plan, uint32_t n, uint32_t step,
+                                iso_memplan_item *items)
 {
-    for (uint32_t n = 0; n < plan->node_count; n++) {
-        iso_node_info node;
+    iso_node_info node;
 
-        iso_graph_node(plan->graph, n, &node);
-        for (uint32_t i = 0; i < node.call->op->output_count; i++)
-            if (plan->values[node.outputs[i]].area == ISO_AREA_WORKSPACE)
-                items[node.outputs[i]] =
-                    (iso_memplan_item){plan->values[node.outputs[i]].bytes, n, n, 0};
-        for (uint32_t i = 0; i < node.call->op->input_count; i++)
-            if (plan->values[node.inputs[i]].area == ISO_AREA_WORKSPACE)
-                items[node.inputs[i]].last = n;
-        if (node.call->op->flags & ISO_OP_SCRATCH) {
-            const iso_tensor_desc desc = node.call->op->scratch(node.call);
+    iso_graph_node(plan->graph, n, &node);
+    for (uint32_t i = 0; i < node.call->op->output_count; i++)
+        if (plan->values[node.outputs[i]].area == ISO_AREA_WORKSPACE)
+            items[node.outputs[i]] =
+                (iso_memplan_item){plan->values[node.outputs[i]].bytes, step, step, 0};
+    for (uint32_t i = 0; i < node.call->op->input_count; i++)
+        if (plan->values[node.inputs[i]].area == ISO_AREA_WORKSPACE)
+            items[node.inputs[i]].last = step;
+    if (node.call->op->flags & ISO_OP_SCRATCH) {
+        const iso_tensor_desc desc = node.call->op->scratch(node.call);
 
-            plan->scratch[n] = (iso_place_of){ISO_AREA_WORKSPACE, 0, iso_desc_bytes(&desc)};
-            items[plan->value_count + 1 + n] =
-                (iso_memplan_item){plan->scratch[n].bytes, n, n, 0};
-        }
+        plan->scratch[n] = (iso_place_of){ISO_AREA_WORKSPACE, 0, iso_desc_bytes(&desc)};
+        items[plan->value_count + 1 + n] =
+            (iso_memplan_item){plan->scratch[n].bytes, step, step, 0};
+    }
+}
+
+static void find_lifetimes(iso_plan *plan, iso_memplan_item *items)
+{
+    for (uint32_t s = 0; s < plan->steps.step_count; s++) {
+        const iso_fuse_step *step = &plan->steps.steps[s];
+
+        for (uint32_t k = 0; k < step->count; k++)
+            find_node_lifetimes(plan, plan->steps.order[step->first + k], s, items);
     }
     for (uint32_t i = 0; plan->copies_outputs && i < plan->output_count; i++) {
         const char *name;
         iso_value value;
 
         iso_graph_output_at(plan->graph, i, &name, &value);
-        items[value].last = plan->node_count;
+        items[value].last = plan->steps.step_count;
     }
 }
 
@@ -165,7 +223,8 @@ static void count_needs(iso_plan *plan)
                 plan->needs.state_bytes_touched += place->bytes;
         }
     }
-    plan->needs.step_count = plan->node_count + (plan->copies_outputs ? plan->output_count : 0);
+    plan->needs.step_count =
+        plan->steps.step_count + (plan->copies_outputs ? plan->output_count : 0);
 }
 
 static iso_status make(iso_plan *plan, const iso_plan_device *devices, uint32_t device_count,
@@ -177,8 +236,10 @@ static iso_status make(iso_plan *plan, const iso_plan_device *devices, uint32_t 
     ISO_TRY(allocate(plan, error));
     ISO_TRY(iso_place_nodes(&task, plan->placements, &device, error));
     plan->device = devices[device];
+    ISO_TRY(iso_fuse_nodes(plan->graph, &plan->device, &plan->options, &plan->steps, error));
     ISO_TRY(choose_outputs(plan, error));
     ISO_TRY(lay_out(plan, error));
+    drop_inner(plan);
     ISO_TRY(plan_memory(plan, error));
     count_needs(plan);
 #ifndef NDEBUG
@@ -219,6 +280,7 @@ void iso_plan_destroy(iso_plan **plan)
     if (p == NULL)
         return;
     iso_plan_unrecord(p);
+    iso_fuse_release(&p->steps);
     iso_release(p->placements, ((size_t)p->node_count + 1) * sizeof *p->placements);
     iso_release(p->values, ((size_t)p->value_count + 1) * sizeof *p->values);
     iso_release(p->scratch, ((size_t)p->node_count + 1) * sizeof *p->scratch);

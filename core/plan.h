@@ -2,7 +2,7 @@
  * options: it takes no device memory and says how much it will need. Recording it binds memory and
  * makes the programs.
  *
- * Passes, one function each: place -> lay out -> order -> memory plan -> race check. Host-written
+ * Passes, one function each: place -> fuse -> lay out -> memory plan -> race check. Host-written
  * inputs and scalars live in the argument block at offsets the plan fixes; outputs live in a
  * host-readable output buffer; everything else in one workspace. */
 #ifndef ISO_CORE_PLAN_H
@@ -23,7 +23,10 @@ typedef struct iso_plan_device {
 typedef struct iso_plan_options {
     iso_place_policy policy;
     iso_num_class num_class;             /* the least class accepted */
-    bool step_by_step;                   /* one program per step: needed for tracing */
+    bool step_by_step;                   /* one program per node: needed for tracing. No fusions,
+                                            so that every node's outputs are there to hash */
+    const iso_fusion *fusions;           /* rows in the order of choice; lent, outlive the plan */
+    uint32_t fusion_count;               /* 0: no fusions */
 } iso_plan_options;
 
 /* devices[0] is the default device. Errors name node, op, shapes and every refused row's reason. */

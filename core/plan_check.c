@@ -52,7 +52,7 @@ static void add_value(lister *l, const char *name, iso_value value, bool is_writ
     add_place(l, name, &l->plan->values[value], info.storage, is_write);
 }
 
-static void add_node(lister *l, uint32_t n)
+static void add_part(lister *l, uint32_t n)
 {
     iso_node_info node;
 
@@ -63,7 +63,15 @@ static void add_node(lister *l, uint32_t n)
         add_place(l, node.name, &l->plan->scratch[n], l->plan->value_count + 1 + n, true);
     for (uint32_t i = 0; i < node.call->op->output_count; i++)
         add_value(l, node.name, node.outputs[i], true);
-    /* Read again after all writes: an output that overlaps an input or another output shows. */
+}
+
+/* Read again after all writes of the step: an output that overlaps an input or another output
+ * shows. */
+static void add_part_again(lister *l, uint32_t n)
+{
+    iso_node_info node;
+
+    iso_graph_node(l->plan->graph, n, &node);
     for (uint32_t i = 0; i < node.call->op->input_count; i++)
         if (i != 0 || !(node.call->op->flags & ISO_OP_UPDATE))
             add_value(l, node.name, node.inputs[i], false);
@@ -71,6 +79,16 @@ static void add_node(lister *l, uint32_t n)
         add_value(l, node.name, node.outputs[i], false);
     if (node.call->op->flags & ISO_OP_SCRATCH)
         add_place(l, node.name, &l->plan->scratch[n], l->plan->value_count + 1 + n, false);
+}
+
+static void add_step(lister *l, const iso_fuse_step *step)
+{
+    const uint32_t *nodes = l->plan->steps.order + step->first;
+
+    for (uint32_t k = 0; k < step->count; k++)
+        add_part(l, nodes[k]);
+    for (uint32_t k = 0; k < step->count; k++)
+        add_part_again(l, nodes[k]);
 }
 
 static void add_outputs(lister *l)
@@ -109,8 +127,8 @@ iso_status iso_plan_check(const iso_plan *plan, iso_error *error)
 
     if (l.steps == NULL)
         return iso_fail(error, ISO_NO_MEMORY, "plan: out of memory for the race check");
-    for (uint32_t n = 0; n < plan->node_count; n++)
-        add_node(&l, n);
+    for (uint32_t i = 0; i < plan->steps.step_count; i++)
+        add_step(&l, &plan->steps.steps[i]);
     add_outputs(&l);
     ISO_ASSERT(l.count <= capacity);
     status = iso_race_check(l.steps, l.count, 1, error);

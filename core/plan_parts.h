@@ -1,7 +1,8 @@
-/* plan_parts: the inside of a plan; for plan*.c, explain.c, run.c and trace.c only. */
+/* plan_parts: the inside of a plan; for plan*.c, explain*.c, run.c and trace.c only. */
 #ifndef ISO_CORE_PLAN_PARTS_H
 #define ISO_CORE_PLAN_PARTS_H
 
+#include "core/fuse.h"
 #include "core/place.h"
 #include "core/plan.h"
 
@@ -21,7 +22,9 @@ struct iso_plan {
     iso_plan_options options;
     iso_plan_device device;              /* the one all nodes are placed on */
     iso_placement *placements;           /* [node_count] */
-    iso_place_of *values;                /* [value_count + 1]; values[0] is not used */
+    iso_fuse_steps steps;
+    iso_place_of *values;                /* [value_count + 1]; values[0] is not used; area NONE:
+                                            lives inside a step whose kernel keeps it to itself */
     iso_place_of *scratch;               /* [node_count] */
     iso_place_of *outputs;               /* [output_count]: where the host reads */
     uint32_t node_count, value_count, output_count;
@@ -45,6 +48,10 @@ struct iso_plan {
 uint64_t iso_plan_value_bytes(const iso_plan *plan, iso_value value);
 /* Bytes that the node reads and writes, upper bounds. */
 void iso_plan_node_bytes(const iso_plan *plan, uint32_t node, uint64_t *read, uint64_t *written);
+
+/* The same for a step: what goes in and out of it. */
+void iso_plan_step_bytes(const iso_plan *plan, const iso_fuse_step *step, uint64_t *read,
+                         uint64_t *written);
 
 /* plan_record.c: gives back what record took; fine on a plan that is not recorded. */
 void iso_plan_unrecord(iso_plan *plan);

@@ -10,6 +10,8 @@ typedef struct recorder {
     const iso_binding *binding;
     iso_step *steps;             /* [node_count + output_count + 1] */
     uint32_t step_count;
+    iso_step *parts;             /* [node_count], of fused steps */
+    uint32_t part_count;
 } recorder;
 
 static iso_status no_memory(iso_error *error)
@@ -48,7 +50,7 @@ static iso_status bind_value(const recorder *r, iso_value value, iso_step *step,
 {
     iso_value_info info;
 
-    if (value == 0)
+    if (value == 0 || r->plan->values[value].area == ISO_AREA_NONE)
         return ISO_OK;
     step->present[at] = true;
     iso_graph_value(r->plan->graph, value, &info);
@@ -59,9 +61,8 @@ static iso_status bind_value(const recorder *r, iso_value value, iso_step *step,
     return ISO_OK;
 }
 
-static iso_status add_op(recorder *r, uint32_t node, iso_error *error)
+static iso_status make_op(const recorder *r, uint32_t node, iso_step *step, iso_error *error)
 {
-    iso_step *step = &r->steps[r->step_count];
     uint64_t read, written;
     uint32_t at = 0;
     iso_node_info info;
@@ -82,6 +83,28 @@ static iso_status add_op(recorder *r, uint32_t node, iso_error *error)
     }
     step->tensor_count = at;
     op->fill(info.call, step->args);
+    return ISO_OK;
+}
+
+static iso_status add_step(recorder *r, const iso_fuse_step *from, iso_error *error)
+{
+    const uint32_t *nodes = r->plan->steps.order + from->first;
+    iso_step *step = &r->steps[r->step_count];
+    iso_step *parts = r->parts + r->part_count;
+    uint64_t read, written;
+
+    if (from->fused == NULL) {
+        ISO_TRY(make_op(r, nodes[0], step, error));
+    } else {
+        iso_plan_step_bytes(r->plan, from, &read, &written);
+        *step = (iso_step){.kind = ISO_STEP_FUSED, .fusion = from->fused->fusion, .parts = parts,
+                           .bytes = read + written,
+                           .kernel_index = from->fused->support.kernel_index};
+        for (uint32_t k = 0; k < from->count; k++)
+            ISO_TRY(make_op(r, nodes[k], &parts[k], error));
+        step->name = parts[0].name;
+        r->part_count += from->count;
+    }
     r->step_count++;
     return ISO_OK;
 }
@@ -117,7 +140,7 @@ static iso_status end_program(recorder *r, iso_error *error)
                                          plan->needs.block_bytes,
                                          &plan->programs[plan->program_count], error));
     plan->program_count++;
-    r->step_count = 0;
+    r->step_count = r->part_count = 0;
     return ISO_OK;
 }
 
@@ -141,8 +164,8 @@ static iso_status record_programs(recorder *r, iso_error *error)
 {
     iso_plan *plan = r->plan;
 
-    for (uint32_t n = 0; n < plan->node_count; n++) {
-        ISO_TRY(add_op(r, n, error));
+    for (uint32_t i = 0; i < plan->steps.step_count; i++) {
+        ISO_TRY(add_step(r, &plan->steps.steps[i], error));
         if (plan->options.step_by_step)
             ISO_TRY(end_program(r, error));
     }
@@ -169,7 +192,8 @@ static iso_status take_resources(recorder *r, iso_error *error)
     plan->block = iso_alloc_zero(1, (size_t)plan->needs.block_bytes, "argument block");
     r->steps = iso_alloc_zero((size_t)plan->node_count + plan->output_count + 1,
                               sizeof *r->steps, "plan steps");
-    if (plan->programs == NULL || plan->block == NULL || r->steps == NULL)
+    r->parts = iso_alloc_zero((size_t)plan->node_count + 1, sizeof *r->parts, "plan steps");
+    if (plan->programs == NULL || plan->block == NULL || r->steps == NULL || r->parts == NULL)
         return no_memory(error);
     ISO_TRY(backend->buffer_create(plan->device.device, &spec, &plan->output_buffer, error));
     ISO_TRY(backend->buffer_map(plan->output_buffer, &host, error));
@@ -195,6 +219,7 @@ iso_status iso_plan_record(iso_plan *plan, const iso_binding *binding, iso_error
     status = take_resources(&r, error);
     if (status == ISO_OK)
         status = record_programs(&r, error);
+    iso_release(r.parts, ((size_t)plan->node_count + 1) * sizeof *r.parts);
     iso_release(r.steps, ((size_t)plan->node_count + plan->output_count + 1) * sizeof *r.steps);
     if (status != ISO_OK)
         iso_plan_unrecord(plan);

@@ -3,6 +3,7 @@
 #include "model/engine.h"
 
 #include "core/alloc.h"
+#include "ggml-style-ops/fusions.h"
 
 #include <string.h>
 
@@ -45,14 +46,25 @@ static iso_status take_workspace(iso_engine *engine, uint64_t bytes, iso_buffer 
     return engine->backend->buffer_create(engine->device, &spec, buffer, error);
 }
 
+/* Traced plans run step by step, and what is traced is every operator: they have no fusions. */
+static iso_plan_options plan_options(const iso_engine *engine, bool traced)
+{
+    return (iso_plan_options){
+        .policy = ISO_PLACE_STRICT,
+        .num_class = ISO_CLASS_EXACT,
+        .step_by_step = traced && engine->is_traced,
+        .fusions = iso_fusion_rows(),
+        .fusion_count = engine->options.no_fuse ? 0 : ISO_FUSION_ID_COUNT,
+    };
+}
+
 /* Makes and records a plan for a sealed graph. Plans share the engine's workspace: they never run
  * at the same time. */
 static iso_status make_ready(iso_engine *engine, iso_graph **graph, bool traced, iso_ready *ready,
                              iso_error *error)
 {
     const iso_plan_device device = {engine->backend, engine->device};
-    const iso_plan_options options = {ISO_PLACE_STRICT, ISO_CLASS_EXACT,
-                                      traced && engine->is_traced};
+    const iso_plan_options options = plan_options(engine, traced);
     iso_binding binding = {weight_slice, state_slice, engine, engine->workspace};
     iso_plan_needs needs;
 
@@ -139,7 +151,7 @@ static iso_status measure(iso_engine *engine, iso_graph **graph, uint64_t *bytes
                           iso_error *error)
 {
     const iso_plan_device device = {engine->backend, engine->device};
-    const iso_plan_options options = {ISO_PLACE_STRICT, ISO_CLASS_EXACT, false};
+    const iso_plan_options options = plan_options(engine, false);
     iso_plan *plan = NULL;
     iso_plan_needs needs;
     iso_status status = iso_plan_make(*graph, &device, 1, &options, &plan, error);

@@ -10,15 +10,16 @@ static const char usage[] =
     "      --tokens N    rows of the step (default 1)\n"
     "      --ctx N       context in tokens\n"
     "      --layout NAME of weights: plain, rows32, auto (default)\n"
+    "      --no-fuse     a step per operator\n"
     "      --json        one JSON object\n";
 
 int cmd_explain(int argc, char **argv)
 {
-    enum { TOKENS = 256, CTX, LAYOUT, JSON, HELP };
+    enum { TOKENS = 256, CTX, LAYOUT, NO_FUSE, JSON, HELP };
     static const struct option options[] = {
         {"model", required_argument, NULL, 'm'}, {"tokens", required_argument, NULL, TOKENS},
         {"ctx", required_argument, NULL, CTX},   {"json", no_argument, NULL, JSON},
-        {"layout", required_argument, NULL, LAYOUT},
+        {"layout", required_argument, NULL, LAYOUT}, {"no-fuse", no_argument, NULL, NO_FUSE},
         {"help", no_argument, NULL, HELP},       {NULL, 0, NULL, 0},
     };
     iso_engine_options engine = {.progress = cli_progress};
@@ -41,6 +42,8 @@ int cmd_explain(int argc, char **argv)
             directory = optarg;
         else if (option == LAYOUT)
             engine.layout = optarg;
+        else if (option == NO_FUSE)
+            engine.no_fuse = true;
         else if (option == JSON)
             json = true;
         else if (option == '?'

@@ -27,19 +27,20 @@ static const char usage[] =
     "      --ctx N            context in tokens (default: 4096 or the model's limit)\n"
     "      --prefill-chunk N  rows per prefill step (default 256)\n"
     "      --logits FILE      writes the logits of every generated token, f32\n"
-    "      --trace FILE       writes a hash per step of the plan\n"
+    "      --trace FILE       writes a hash per operator and step; turns fusions off\n"
     "      --poison           fills work memory with NaN patterns before each step\n"
     "      --cpu ISA          strongest instruction set: portable, avx2, ... (default: native)\n"
     "      --layout NAME      of weights: plain, rows32 (packed), auto (default: what is faster)\n"
     "      --huge-pages       large memory in the system's large pages\n"
     "      --numa-interleave  large memory spread over all NUMA nodes\n"
+    "      --no-fuse          a step per operator: no fusions, the same bits\n"
     "      --reference        operators by their references only: slow, the same bits\n"
     "      --json             one JSON object instead of text\n"
     "      --quiet            no figures at the end\n";
 
 enum { PROMPT_FILE = 256, IDS, CHAT, THINKING, EFFORT, SYSTEM, TEMPERATURE, TOP_K, TOP_P, MIN_P,
        SEED, IGNORE_EOS, DEVICE, THREADS, CTX, CHUNK, LOGITS, TRACE, POISON,
-       REFERENCE, CPU, LAYOUT, HUGE_PAGES, INTERLEAVE, JSON, QUIET, HELP };
+       REFERENCE, CPU, LAYOUT, HUGE_PAGES, INTERLEAVE, NO_FUSE, JSON, QUIET, HELP };
 
 static const struct option options[] = {
     {"model", required_argument, NULL, 'm'},
@@ -69,6 +70,7 @@ static const struct option options[] = {
     {"layout", required_argument, NULL, LAYOUT},
     {"huge-pages", no_argument, NULL, HUGE_PAGES},
     {"numa-interleave", no_argument, NULL, INTERLEAVE},
+    {"no-fuse", no_argument, NULL, NO_FUSE},
     {"json", no_argument, NULL, JSON},
     {"quiet", no_argument, NULL, QUIET},
     {"help", no_argument, NULL, HELP},
@@ -126,6 +128,7 @@ static bool take(run_options *o, int option, const char *value)
     case LAYOUT: o->engine.layout = value; return true;
     case HUGE_PAGES: o->engine.huge_pages = true; return true;
     case INTERLEAVE: o->engine.numa_interleave = true; return true;
+    case NO_FUSE: o->engine.no_fuse = true; return true;
     case REFERENCE: o->engine.reference_only = true; return true;
     case JSON: o->is_json = true; return true;
     case QUIET: o->is_quiet = true; return true;

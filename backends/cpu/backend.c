@@ -142,6 +142,7 @@ const struct iso_backend iso_backend_cpu = {
     .buffer_map = iso_cpu_buffer_map,
     .buffer_destroy = iso_cpu_buffer_destroy,
     .query = iso_cpu_query,
+    .query_fused = iso_cpu_query_fused,
     .record = iso_cpu_record,
     .launch = iso_cpu_launch,
     .program_destroy = iso_cpu_program_destroy,

@@ -84,6 +84,7 @@ iso_status iso_cpu_buffer_import(iso_device *, const iso_import_spec *, iso_buff
 iso_status iso_cpu_buffer_map(iso_buffer *, void **host, iso_error *);
 void iso_cpu_buffer_destroy(iso_buffer **);
 void iso_cpu_query(iso_device *, const iso_op_call *, iso_num_class, iso_support *);
+void iso_cpu_query_fused(iso_device *, const iso_fused_call *, iso_num_class, iso_support *);
 iso_status iso_cpu_record(iso_device *, const iso_step *, uint32_t count, uint64_t block_bytes,
                           iso_program **, iso_error *);
 iso_status iso_cpu_launch(iso_program *, iso_stream *, const iso_launch *, iso_error *);

@@ -1,5 +1,6 @@
 /* Programs: steps with every address resolved, run one after the other by launch. */
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/fused.h"
 #include "backends/cpu/kernels.h"
 
 #include "core/alloc.h"
@@ -15,15 +16,23 @@
  * decoded 20 times slower on two such cores). */
 enum { REFERENCE_PIECES = 64, STEP_WORK_MIN = 1 << 19, TEAM_WORK_MIN = 1 << 22 };
 
-typedef struct cpu_step {
-    iso_step_kind kind;
+typedef struct cpu_op {
     const char *name;
     const iso_op *op;
     iso_kernel_fn *kernel;
-    uint64_t grain;                      /* 0: by the number of units */
-    uint64_t bytes;
     void *at[ISO_STEP_TENSORS_MAX];
     _Alignas(8) unsigned char args[ISO_OP_ARGS_MAX];
+} cpu_op;
+
+typedef struct cpu_step {
+    iso_step_kind kind;
+    const char *name;
+    cpu_op *ops;                         /* one, or the parts of a fusion */
+    uint32_t op_count;
+    const iso_cpu_form *form;            /* of a fusion */
+    uint64_t grain;                      /* 0: by the number of units */
+    uint64_t bytes;
+    void *at[2];                         /* COPY, FILL */
     uint32_t value;
     iso_event *event;
     uint64_t event_value;
@@ -33,6 +42,8 @@ struct iso_program {
     iso_cpu_object object;
     cpu_step *steps;
     uint32_t step_count;
+    cpu_op *ops;
+    uint32_t op_count, op_capacity;
     iso_cpu_block *block;                /* the launch's copy */
 };
 
@@ -100,25 +111,25 @@ static iso_status check_written(const iso_step *step, uint32_t index, iso_error 
     return ISO_OK;
 }
 
-static iso_status record_op(const iso_program *program, const iso_step *step, cpu_step *made,
-                            iso_error *error)
+/* The next operator of the program. */
+static iso_status record_op(iso_program *program, const iso_step *step, iso_error *error)
 {
     const iso_op *op = step->op;
     const uint32_t count = iso_cpu_kernel_count();
     const uint32_t operands = op->input_count + op->output_count
                             + ((op->flags & ISO_OP_SCRATCH) != 0);
+    cpu_op *made = &program->ops[program->op_count++];
 
+    ISO_ASSERT(program->op_count <= program->op_capacity);
     if (step->tensor_count != operands || step->kernel_index > count
         || (step->kernel_index < count
             && strcmp(iso_cpu_kernel_rows()[step->kernel_index].op, op->name) != 0))
         return iso_fail(error, ISO_BAD_ARGUMENT, "step %s: kernel %u and %u operands for %s",
                         step->name, step->kernel_index, step->tensor_count, op->name);
+    made->name = step->name;
     made->op = op;
-    made->kernel = op->reference;
-    if (step->kernel_index < count) {
-        made->kernel = iso_cpu_kernel_function(step->kernel_index);
-        made->grain = iso_cpu_kernel_grain(step->kernel_index);
-    }
+    made->kernel = step->kernel_index < count ? iso_cpu_kernel_function(step->kernel_index)
+                                              : op->reference;
     memcpy(made->args, step->args, op->args_bytes);
     for (uint32_t i = 0; i < operands; i++) {
         if (!step->present[i])
@@ -126,6 +137,35 @@ static iso_status record_op(const iso_program *program, const iso_step *step, cp
         ISO_TRY(resolve(program, step, i, 0, &made->at[i], error));
         if (i >= op->input_count)
             ISO_TRY(check_written(step, i, error));
+    }
+    return ISO_OK;
+}
+
+static uint64_t grain_of(const iso_step *step)
+{
+    return step->kernel_index < iso_cpu_kernel_count() ? iso_cpu_kernel_grain(step->kernel_index)
+                                                       : 0;
+}
+
+static iso_status record_fused(iso_program *program, const iso_step *step, cpu_step *made,
+                               iso_error *error)
+{
+    const iso_fusion *fusion = step->fusion;
+
+    if (fusion == NULL || step->parts == NULL || fusion->part_count > ISO_FUSION_PARTS_MAX
+        || step->kernel_index >= iso_cpu_fused_count()
+        || strcmp(iso_cpu_fused_name(step->kernel_index), fusion->name) != 0)
+        return iso_fail(error, ISO_BAD_ARGUMENT, "step %s: fused kernel %u for %s", step->name,
+                        step->kernel_index, fusion == NULL ? "no fusion" : fusion->name);
+    made->form = iso_cpu_fused_form(step->kernel_index);
+    made->grain = iso_cpu_fused_grain(step->kernel_index);
+    made->op_count = fusion->part_count;
+    for (uint32_t k = 0; k < fusion->part_count; k++) {
+        if (step->parts[k].kind != ISO_STEP_OP
+            || strcmp(step->parts[k].op->name, fusion->part[k]) != 0)
+            return iso_fail(error, ISO_BAD_ARGUMENT, "step %s: part %u of %s is not %s",
+                            step->name, k, fusion->name, fusion->part[k]);
+        ISO_TRY(record_op(program, &step->parts[k], error));
     }
     return ISO_OK;
 }
@@ -143,15 +183,20 @@ static iso_status record_bytes(const iso_program *program, const iso_step *step,
     return check_written(step, operands - 1, error);
 }
 
-static iso_status record_step(const iso_program *program, const iso_step *step, cpu_step *made,
+static iso_status record_step(iso_program *program, const iso_step *step, cpu_step *made,
                               iso_error *error)
 {
     *made = (cpu_step){.kind = step->kind, .name = step->name, .bytes = step->bytes,
                        .value = step->value, .event = step->event,
-                       .event_value = step->event_value};
+                       .event_value = step->event_value,
+                       .ops = program->ops + program->op_count};
     switch (step->kind) {
     case ISO_STEP_OP:
-        return record_op(program, step, made, error);
+        made->op_count = 1;
+        made->grain = grain_of(step);
+        return record_op(program, step, error);
+    case ISO_STEP_FUSED:
+        return record_fused(program, step, made, error);
     case ISO_STEP_COPY:
     case ISO_STEP_FILL:
         return record_bytes(program, step, made, error);
@@ -172,8 +217,20 @@ static iso_status record_step(const iso_program *program, const iso_step *step, 
 static void release_program(iso_program *program)
 {
     iso_release(program->steps, program->step_count * sizeof *program->steps);
+    iso_release(program->ops, program->op_capacity * sizeof *program->ops);
     leave_block(program->object.device, program->block);
     iso_release(program, sizeof *program);
+}
+
+static uint32_t count_ops(const iso_step *steps, uint32_t count)
+{
+    uint32_t ops = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        ops += steps[i].kind == ISO_STEP_OP ? 1
+             : steps[i].kind == ISO_STEP_FUSED && steps[i].fusion != NULL
+                 ? steps[i].fusion->part_count : 0;
+    return ops;
 }
 
 iso_status iso_cpu_record(iso_device *device, const iso_step *steps, uint32_t count,
@@ -187,8 +244,11 @@ iso_status iso_cpu_record(iso_device *device, const iso_step *steps, uint32_t co
     made->object.device = device;
     made->step_count = count;
     made->steps = iso_alloc_zero(count, sizeof *made->steps, "cpu steps");
+    made->op_capacity = count_ops(steps, count);
+    made->ops = iso_alloc_zero((size_t)made->op_capacity, sizeof *made->ops, "cpu steps");
     made->block = take_block(device, block_bytes);
-    if ((made->steps == NULL && count != 0) || made->block == NULL)
+    if ((made->steps == NULL && count != 0) || (made->ops == NULL && made->op_capacity != 0)
+        || made->block == NULL)
         status = iso_fail(error, ISO_NO_MEMORY, "cpu: out of memory for a program");
     for (uint32_t i = 0; i < count && status == ISO_OK; i++)
         status = record_step(made, &steps[i], &made->steps[i], error);
@@ -212,13 +272,13 @@ void iso_cpu_program_destroy(iso_program **program)
     *program = NULL;
 }
 
-/* Args of a step for this launch: live.count is the number of rows that exist. */
-static iso_live resolve_args(const iso_program *program, const cpu_step *step,
+/* Args of an operator for this launch: live.count is the number of rows that exist. */
+static iso_live resolve_args(const iso_program *program, const cpu_op *op,
                              unsigned char args[ISO_OP_ARGS_MAX])
 {
     iso_live live;
 
-    memcpy(args, step->args, ISO_OP_ARGS_MAX);
+    memcpy(args, op->args, ISO_OP_ARGS_MAX);
     memcpy(&live, args, sizeof live);
     live.count = iso_live_resolve(live, (const uint32_t *)(const void *)program->block->data);
     memcpy(args, &live, sizeof live);
@@ -232,21 +292,62 @@ static uint64_t work_of(const cpu_step *step, iso_live live)
     return iso_mul_u64(step->bytes, live.count, &work) ? work : UINT64_MAX;
 }
 
-/* Runs one operator; returns the flags it raised. */
-static uint32_t run_op(const iso_program *program, const cpu_step *step)
+static uint64_t grain_for(const cpu_step *step, iso_live live, uint64_t units)
 {
-    const uint32_t *block = (const uint32_t *)(const void *)program->block->data;
-    _Alignas(8) unsigned char args[ISO_OP_ARGS_MAX];
-    const iso_live live = resolve_args(program, step, args);
-    const uint64_t units = step->op->units(args);
-    uint64_t grain = step->grain != 0 ? step->grain : units / REFERENCE_PIECES + 1;
-    uint32_t flags = 0;
-    const iso_tensors tensors = {step->at, block, &flags};
+    const uint64_t grain = step->grain != 0 ? step->grain : units / REFERENCE_PIECES + 1;
 
-    if (work_of(step, live) < STEP_WORK_MIN && grain < units)
-        grain = units;
-    iso_team_run(program->object.device->team, units, grain, step->kernel, args, &tensors);
-    return flags;
+    return work_of(step, live) < STEP_WORK_MIN && grain < units ? units : grain;
+}
+
+static void keep_failure(iso_stream *stream, const cpu_op *op, uint32_t flags)
+{
+    if (flags == 0 || stream->failure.status != ISO_OK)
+        return;
+    stream->failure.status = (flags & ISO_FLAG_INDEX) != 0 ? ISO_BAD_INDEX : ISO_RANGE_ERROR;
+    stream->failure.step = op->name;
+    stream->failure.op = op->op->name;
+}
+
+static void run_op(const iso_program *program, const cpu_step *step, iso_stream *stream)
+{
+    const cpu_op *op = step->ops;
+    _Alignas(8) unsigned char args[ISO_OP_ARGS_MAX];
+    const iso_live live = resolve_args(program, op, args);
+    uint32_t flags = 0;
+    const iso_tensors tensors = {op->at, (const uint32_t *)(const void *)program->block->data,
+                                 &flags};
+    const uint64_t units = op->op->units(args);
+
+    iso_team_run(program->object.device->team, units, grain_for(step, live, units), op->kernel,
+                 args, &tensors);
+    keep_failure(stream, op, flags);
+}
+
+/* The first part that raises a flag is reported, as when the parts run one by one. */
+static void run_fused(const iso_program *program, const cpu_step *step, iso_stream *stream)
+{
+    uint32_t flags[ISO_FUSION_PARTS_MAX] = {0};
+    iso_cpu_fused fused;
+    iso_live live = {0};
+    uint64_t units;
+
+    fused.part_count = step->op_count;
+    for (uint32_t k = 0; k < step->op_count; k++) {
+        const cpu_op *op = &step->ops[k];
+        iso_cpu_part *part = &fused.part[k];
+
+        live = resolve_args(program, op, part->args);
+        part->kernel = op->kernel;
+        part->tensors = (iso_tensors){
+            op->at, (const uint32_t *)(const void *)program->block->data, &flags[k]};
+        part->units = op->op->units(part->args);
+        part->live = live.count;
+    }
+    units = step->form->units(&fused);
+    iso_team_run(program->object.device->team, units, grain_for(step, live, units),
+                 step->form->run, &fused, NULL);
+    for (uint32_t k = 0; k < step->op_count; k++)
+        keep_failure(stream, &step->ops[k], flags[k]);
 }
 
 /* Whether helpers are worth it in this launch. */
@@ -259,9 +360,9 @@ static bool needs_team(const iso_program *program)
         _Alignas(8) unsigned char args[ISO_OP_ARGS_MAX];
         uint64_t work;
 
-        if (step->kind != ISO_STEP_OP)
+        if (step->op_count == 0)
             continue;
-        work = work_of(step, resolve_args(program, step, args));
+        work = work_of(step, resolve_args(program, step->ops, args));
         if (work >= STEP_WORK_MIN && !iso_add_u64(total, work, &total))
             return true;
     }
@@ -276,21 +377,15 @@ static void fill(const cpu_step *step)
         memcpy(out + i, &step->value, 4);
 }
 
-static void keep_failure(iso_stream *stream, const cpu_step *step, uint32_t flags)
-{
-    if (flags == 0 || stream->failure.status != ISO_OK)
-        return;
-    stream->failure.status = (flags & ISO_FLAG_INDEX) != 0 ? ISO_BAD_INDEX : ISO_RANGE_ERROR;
-    stream->failure.step = step->name;
-    stream->failure.op = step->op->name;
-}
-
 static iso_status run_step(const iso_program *program, const cpu_step *step, iso_stream *stream,
                            uint64_t epoch, iso_error *error)
 {
     switch (step->kind) {
     case ISO_STEP_OP:
-        keep_failure(stream, step, run_op(program, step));
+        run_op(program, step, stream);
+        return ISO_OK;
+    case ISO_STEP_FUSED:
+        run_fused(program, step, stream);
         return ISO_OK;
     case ISO_STEP_COPY:
         memmove(step->at[1], step->at[0], (size_t)step->bytes);

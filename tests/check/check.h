@@ -25,11 +25,15 @@ typedef struct check_list {
 /* All cases of an operator, in its order; names are unique. */
 void check_list_init(check_list *list, const iso_op *op);
 void check_list_deinit(check_list *list);
+/* The function of an iso_case_sink whose context is a list. */
+void check_list_add(void *list, const iso_case *test);
 
 /* ---- subjects ---- */
 
 typedef enum check_role {
-    CHECK_ABSENT, CHECK_INPUT, CHECK_OUTPUT, CHECK_STATE, CHECK_ALIAS, CHECK_SCRATCH
+    CHECK_ABSENT, CHECK_INPUT, CHECK_OUTPUT, CHECK_STATE, CHECK_ALIAS, CHECK_SCRATCH,
+    CHECK_LINK,                      /* of a fusion: an output of an earlier part */
+    CHECK_INNER                      /* of a fusion: an output that nobody outside reads */
 } check_role;
 
 typedef struct check_operand {
@@ -59,6 +63,18 @@ bool check_subject_pack(const check_subject *subject, iso_layout layout, check_s
 void check_subject_deinit(check_subject *subject);
 /* XXH3-128 of all live output bytes in order, once there is an oracle. */
 void check_subject_hash(const check_subject *subject, uint64_t hash[2]);
+
+/* ---- groups: what runs as one step ---- */
+
+typedef struct check_group {
+    const iso_fusion *fusion;        /* NULL: one subject by itself */
+    const check_subject *part[ISO_FUSION_PARTS_MAX];
+    uint32_t part_count;
+    iso_fused_link link[ISO_FUSION_PARTS_MAX][ISO_OP_INPUTS_MAX];
+    uint32_t kernel[ISO_FUSION_PARTS_MAX];   /* of each part alone */
+    uint32_t fused_kernel;
+    uint32_t flags_expected;
+} check_group;
 
 /* ---- what is being run, for reports and for the crash handler ---- */
 
@@ -119,6 +135,11 @@ bool check_device_query(check_device *device, const check_subject *subject, iso_
 /* Records one program and launches it `rounds` times, each compared with the oracle. */
 bool check_on_device(check_device *device, const check_subject *subject, uint32_t kernel_index,
                      uint32_t rounds, uint64_t *comparisons, char text[CHECK_TEXT]);
+bool check_group_on_device(check_device *device, const check_group *group, uint32_t rounds,
+                           uint64_t *comparisons, char text[CHECK_TEXT]);
+/* False: the backend does not offer the fusion for this match. */
+bool check_device_query_fused(check_device *device, const iso_fused_call *call,
+                              iso_support *support);
 
 /* ---- programs of main ---- */
 
@@ -130,12 +151,19 @@ typedef struct check_options {
 } check_options;
 
 int check_suite(const check_options *options);
+/* fusions.c: every row of fusions.def: fused == parts. Adds to the totals. */
+typedef struct check_totals {
+    uint64_t fusions, cases, comparisons, failures;
+} check_totals;
+void check_fusions(const check_options *options, check_totals *totals);
 int check_counts(const check_options *options);
 int check_list_all(const check_options *options);
 int check_golden_compare(const check_options *options);
 int check_golden_write(const check_options *options);
 int check_self(void);
 
+/* Whether --op names it or nothing. */
+bool check_fusion_wanted(const check_options *options, const iso_fusion *fusion);
 /* Kernels of an operator on the CPU: index `i` of 0 .. count: rows, then the reference. */
 bool check_kernel_wanted(const check_options *options, const char *form_isa);
 bool check_op_wanted(const check_options *options, const iso_op *op);

@@ -8,6 +8,7 @@
  *
  *   isobit-test                            everything; exit code 0 when nothing failed
  *   isobit-test --op NAME --case NAME --kernel reference|FORM/ISA --threads N --device TEXT
+ *   isobit-test --op NAME                  an operator or a fusion (fused == parts)
  *   isobit-test --list, --count-only       what there is, without running it
  *   isobit-test --replay OP/cpu/KERNEL/CASE    one failure again, as its line says, with details:
  *                                          isobit-test --replay rms_norm/cpu/reference/tiny_5x512
@@ -19,6 +20,7 @@
  *
  * A failure names the first differing index, both bit patterns, their distance in ulp and how many
  * differ. Values come from Philox seeded by hash(operator, case): there is no seed to pass. */
+#include "ggml-style-ops/fusions.h"
 #include "tests/check/check.h"
 
 typedef int program_fn(const check_options *);
@@ -98,6 +100,16 @@ static int usage(const char *word)
     return 2;
 }
 
+static bool is_fusion(const char *name)
+{
+    const check_options options = {.op = name};
+
+    for (uint32_t i = 0; i < ISO_FUSION_ID_COUNT; i++)
+        if (check_fusion_wanted(&options, &iso_fusion_rows()[i]))
+            return true;
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     check_options options = {.device = "cpu"};
@@ -121,7 +133,7 @@ int main(int argc, char **argv)
             i++;
         }
     }
-    if (options.op != NULL && iso_op_find(options.op) == NULL)
+    if (options.op != NULL && iso_op_find(options.op) == NULL && !is_fusion(options.op))
         return usage(options.op);
     return program(&options);
 }

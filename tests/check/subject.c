@@ -6,7 +6,7 @@
 
 /* ---- lists ---- */
 
-static void add_case(void *context, const iso_case *test)
+void check_list_add(void *context, const iso_case *test)
 {
     check_list *list = context;
 
@@ -28,7 +28,7 @@ static void add_case(void *context, const iso_case *test)
 
 void check_list_init(check_list *list, const iso_op *op)
 {
-    iso_case_sink sink = {add_case, list};
+    iso_case_sink sink = {check_list_add, list};
 
     *list = (check_list){0};
     op->cases(&sink);

@@ -327,6 +327,7 @@ int check_suite(const check_options *options)
 {
     static suite s;
     const uint64_t begin = iso_os_clock_ns();
+    check_totals fused = {0};
 
     ISO_ASSERT(iso_cpu_kernel_count() <= KERNELS_MAX);
     s = (suite){.options = options};
@@ -343,14 +344,18 @@ int check_suite(const check_options *options)
     alarm(0);
     for (uint32_t i = 0; i < DEVICES_MAX; i++)
         check_device_close(&s.device[i]);
-    if (s.cases == 0 && s.failures == 0) {
+    check_fusions(options, &fused);
+    s.failures += fused.failures;
+    if (s.cases + fused.cases == 0 && s.failures == 0) {
         printf("isobit-test: nothing matches\n");
         s.failures++;
     }
-    printf("%s: %llu operators, %llu cases, %llu kernels and the references, %llu comparisons, "
-           "%llu skipped, %llu failures, %.1f s\n", options->device, (unsigned long long)s.ops,
+    printf("%s: %llu operators, %llu cases, %llu kernels and the references, %llu fusions, "
+           "%llu cases, %llu comparisons, %llu skipped, %llu failures, %.1f s\n",
+           options->device, (unsigned long long)s.ops,
            (unsigned long long)s.cases, (unsigned long long)s.kernels,
-           (unsigned long long)s.comparisons, (unsigned long long)s.skipped,
+           (unsigned long long)fused.fusions, (unsigned long long)fused.cases,
+           (unsigned long long)(s.comparisons + fused.comparisons), (unsigned long long)s.skipped,
            (unsigned long long)s.failures, (double)(iso_os_clock_ns() - begin) * 1e-9);
     return s.failures != 0 || (s.is_cpu && s.skipped != 0);
 }

@@ -120,6 +120,14 @@ expect_error 2 'expected auto, plain or rows32' -- "$isobit" bench --layout rows
 expect "explain" "$isobit" explain -m "$model" --tokens 4
 has "explain" "layers.9.ffn.sum" "$work/out"
 
+has "explain fusions" "layers.9.ffn.collapse  collapse_norm_quant  fused/cpu/rows" "$work/out"
+has "explain parts" "    +  layers.9.ffn.norm  rms_norm" "$work/out"
+fused_steps=$(sed -n 's/ steps of .*//p' "$work/out")
+expect "explain --no-fuse" "$isobit" explain -m "$model" --tokens 4 --no-fuse
+has "explain --no-fuse" " 0 of them fused" "$work/out"
+if [ "$(sed -n 's/ steps of .*//p' "$work/out")" -gt $((fused_steps * 3 / 2)) ]; then ok
+else bad "explain: $fused_steps steps fused, $(grep 'steps of' "$work/out") without"; fi
+
 # ---- text in, text out ----
 run=("$isobit" run -m "$model" --quiet)
 expect "prompt" "${run[@]}" -p "hello world" -n 6; cp "$work/out" "$work/a"
@@ -130,6 +138,8 @@ same "prompt file" "$work/out" "$work/a"
 "${run[@]}" -n 6 <"$work/prompt" >"$work/out"; same "stdin" "$work/out" "$work/a"
 expect "threads" "${run[@]}" -p "hello world" -n 6 --threads 1 --prefill-chunk 2 --poison
 same "threads, chunks, poison" "$work/out" "$work/a"
+expect "no fusions" "${run[@]}" -p "hello world" -n 6 --no-fuse
+same "no fusions" "$work/out" "$work/a"
 expect "references" "${run[@]}" -p "hello world" -n 6 --reference
 same "references" "$work/out" "$work/a"
 expect "portable" "${run[@]}" -p "hello world" -n 6 --cpu portable

@@ -33,8 +33,8 @@ const lint_edge lint_edges[] = {
                       "ggml-style-ops/inv_sqrt.h ggml-style-ops/pool.h"},
     /* Model: operators by name and parameters; the tables it writes for them (rows.h), and the
      * scalar functions that its constants and weights are made with. */
-    {"model/", "core/ ggml-style-ops/ops.h ggml-style-ops/params.h ggml-style-ops/rows.h "
-               "ggml-style-ops/inv_sqrt.h ggml-style-ops/lane/"},
+    {"model/", "core/ ggml-style-ops/ops.h ggml-style-ops/fusions.h ggml-style-ops/params.h "
+               "ggml-style-ops/rows.h ggml-style-ops/inv_sqrt.h ggml-style-ops/lane/"},
     {"text/", "core/"},
     /* Convert: what a configuration and a tensor directory mean, never how a step is built. */
     {"convert/", "core/ ggml-style-ops/ops.h ggml-style-ops/params.h model/config.h "

@@ -76,6 +76,12 @@ bites row ggml-style-ops/ops.def append ggml-style-ops/ops.def \
 bites row ggml-style-ops/new_op.c append ggml-style-ops/new_op.c ''
 bites row backends/cpu/kernels.def append backends/cpu/kernels.def \
   'KERNEL(rope, new, portable, PLAIN, any, 1)'
+bites row ggml-style-ops/fusions.def append ggml-style-ops/fusions.def \
+  'FUSION(new_fusion, rope, quant_fp8)'
+bites row ggml-style-ops/fusions.def append ggml-style-ops/fusions.def \
+  'FUSION(q_rope, rope, not_an_op)'
+bites row backends/cpu/fused.def append backends/cpu/fused.def 'FUSED(q_rope, rows, 1)'
+bites row backends/cpu/fused_new.c append backends/cpu/fused_new.c ''
 bites contract ggml-style-ops/rope.c sed -i 's/^ \* Ranges: /  Range: /' ggml-style-ops/rope.c
 bites ops-md docs/ops.md append docs/ops.md 'x'
 bites allow tests/lint/lint_allow.txt append tests/lint/lint_allow.txt 'fma core/op.c not needed'

@@ -90,7 +90,7 @@ static bool has_name(const names *list, const char *name)
 
 typedef struct rows {
     const lint_tree *tree;
-    names ops, files;
+    names ops, files, fusions, offered;
 } rows;
 
 static void check_op(void *context, const lint_row *row)
@@ -115,18 +115,52 @@ static void check_op(void *context, const lint_row *row)
         lint_contract(file, name);
 }
 
-/* FUSION(name, part, part, ...): at least two parts, each an operator or an earlier fusion. */
+/* FUSION(name, part, part, ...): two to six parts, each an operator. */
 static void check_fusion(void *context, const lint_row *row)
 {
     rows *r = context;
+    const char *name = row->column[0];
 
-    if (row->columns < 3)
-        lint_report("row", "ggml-style-ops/fusions.def", row->line, "a fusion has two parts");
+    if (row->columns < 3 || row->columns > 7)
+        lint_report("row", "ggml-style-ops/fusions.def", row->line,
+                    "a fusion has two to six parts");
+    if (has_name(&r->ops, name) || has_name(&r->fusions, name))
+        lint_report("row", "ggml-style-ops/fusions.def", row->line, "%s is a row already", name);
     for (int i = 1; i < row->columns; i++)
         if (!has_name(&r->ops, row->column[i]))
             lint_report("row", "ggml-style-ops/fusions.def", row->line, "part %s is no operator",
                         row->column[i]);
-    add_name(&r->ops, row->column[0]);
+    add_name(&r->fusions, name);
+}
+
+/* FUSED(fusion, form, grain) <-> backends/cpu/fused_<form>.c */
+static void check_fused(void *context, const lint_row *row)
+{
+    rows *r = context;
+    char path[128];
+
+    snprintf(path, sizeof path, "backends/cpu/fused_%.63s.c", row->column[1]);
+    if (row->columns != 3)
+        lint_report("row", "backends/cpu/fused.def", row->line, "a fused row has three columns");
+    if (!has_name(&r->fusions, row->column[0]))
+        lint_report("row", "backends/cpu/fused.def", row->line, "%s is no fusion",
+                    row->column[0]);
+    if (has_name(&r->offered, row->column[0]))
+        lint_report("row", "backends/cpu/fused.def", row->line, "%s has two rows",
+                    row->column[0]);
+    if (lint_tree_find(r->tree, path) == NULL)
+        lint_report("row", "backends/cpu/fused.def", row->line, "no file %s", path);
+    add_name(&r->offered, row->column[0]);
+    add_name(&r->files, path);
+}
+
+/* A fusion that no backend runs is not tested. */
+static void check_offered(const rows *r)
+{
+    for (size_t i = 0; i < r->fusions.count; i++)
+        if (!has_name(&r->offered, r->fusions.name[i]))
+            lint_report("row", "ggml-style-ops/fusions.def", 0, "no backend runs %s",
+                        r->fusions.name[i]);
 }
 
 /* KERNEL(op, form, isa, ...) <-> backends/cpu/<folder>/<op>_<form>[_isa].c, as cmake/tables.cmake
@@ -146,7 +180,7 @@ static void check_kernel(void *context, const lint_row *row)
     if (row->columns != 6)
         lint_report("row", "backends/cpu/kernels.def", row->line, "a kernel has six columns");
     if (!has_name(&r->ops, row->column[0]))
-        lint_report("row", "backends/cpu/kernels.def", row->line, "%s is no operator or fusion",
+        lint_report("row", "backends/cpu/kernels.def", row->line, "%s is no operator",
                     row->column[0]);
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
         if (strcmp(row->column[2], isas[i].isa) == 0)
@@ -165,9 +199,18 @@ static void check_kernel(void *context, const lint_row *row)
 
 /* Files of the tables' folders that are no operator and no kernel. */
 static const char helpers[] =
-    "ggml-style-ops/ops.c ggml-style-ops/cases.c ggml-style-ops/shape_rules.c";
+    "ggml-style-ops/ops.c ggml-style-ops/fusions.c ggml-style-ops/cases.c "
+    "ggml-style-ops/shape_rules.c";
 static const char folders[] =
     "ggml-style-ops/ backends/cpu/portable/ backends/cpu/x86/ backends/cpu/arm/";
+static const char fused_prefix[] = "backends/cpu/fused_";
+
+static bool needs_row(const char *path)
+{
+    return lint_ends(path, ".c") && !lint_under(path, helpers)
+        && (lint_under(path, folders)
+            || strncmp(path, fused_prefix, sizeof fused_prefix - 1) == 0);
+}
 
 void lint_rows(const lint_tree *tree)
 {
@@ -180,14 +223,17 @@ void lint_rows(const lint_tree *tree)
     lint_table(tree, "ggml-style-ops/ops.def", "OP", check_op, &r);
     lint_table(tree, "ggml-style-ops/fusions.def", "FUSION", check_fusion, &r);
     lint_table(tree, "backends/cpu/kernels.def", "KERNEL", check_kernel, &r);
+    lint_table(tree, "backends/cpu/fused.def", "FUSED", check_fused, &r);
+    check_offered(&r);
     for (size_t i = 0; i < tree->count; i++) {
         const char *path = tree->files[i].path;
 
-        if (lint_under(path, folders) && lint_ends(path, ".c") && !lint_under(path, helpers)
-            && !has_name(&r.files, path))
-            lint_report("row", path, 0, "no row of ops.def or kernels.def names this file");
+        if (needs_row(path) && !has_name(&r.files, path))
+            lint_report("row", path, 0, "no row of a table names this file");
     }
     free(r.ops.name);
+    free(r.fusions.name);
+    free(r.offered.name);
     free(r.files.name);
 }
 

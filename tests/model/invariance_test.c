@@ -129,6 +129,87 @@ static void kernels_do_not_matter(void **state)
     free(kernels.logits);
 }
 
+static uint32_t steps_of(iso_engine *engine, uint32_t tokens)
+{
+    unsigned steps = 0;
+    iso_error error;
+    char *text = NULL;
+
+    must(iso_engine_explain(engine, tokens, false, &text, &error), &error, "explain");
+    assert_int_equal(sscanf(strstr(text, ": "), ": %u steps", &steps), 1);
+    iso_free(text);
+    return steps;
+}
+
+/* Token after token, greedy and drawn. */
+static void sample_ids(iso_engine *engine, const iso_sampling *sampling, int32_t *ids,
+                       uint32_t count)
+{
+    iso_session *session = NULL;
+    iso_error error;
+
+    must(iso_session_create(engine, &session, &error), &error, "session");
+    must(iso_session_prefill(session, prompt, 9, 4, &error), &error, "prefill");
+    for (uint32_t i = 0; i < count; i++) {
+        must(iso_session_sample(session, 0, sampling, &ids[i], &error), &error, "sample");
+        must(iso_session_prefill(session, &ids[i], 1, 0, &error), &error, "decode");
+    }
+    iso_session_destroy(&session);
+}
+
+static void count_trace(void *context, const char *node, const char *op, const uint64_t hash[2])
+{
+    (void)node;
+    (void)op;
+    (void)hash;
+    ++*(uint32_t *)context;
+}
+
+/* A step per operator or fused steps: the same logits, state and sampled ids. Traces are of every
+ * operator, so they turn fusions off. */
+static void fusions_do_not_matter(void **state)
+{
+    static const iso_sampling sampling[] = {{.top_p = 1.0f},
+                                            {.temperature = 0.9f, .top_p = 0.95f, .seed = 3}};
+    static const uint32_t chunk[] = {1, 7, 129};
+    enum { IDS = 24 };
+    iso_engine_options options = base_options();
+    uint32_t traced = 0;
+    iso_engine *parts;
+
+    (void)state;
+    options.no_fuse = true;
+    parts = tiny_engine(&tiny, &options);
+    assert_true(steps_of(tiny.engine, 1) < steps_of(parts, 1) * 2 / 3);
+    assert_true(steps_of(tiny.engine, 64) < steps_of(parts, 64) * 2 / 3);
+    for (size_t i = 0; i < ISO_COUNT_OF(chunk); i++) {
+        result r = run(parts, prompt, PROMPT, chunk[i]);
+
+        assert_same(&whole, &r, PROMPT, "a step per operator");
+        free(r.logits);
+    }
+    for (size_t i = 0; i < ISO_COUNT_OF(sampling); i++) {
+        int32_t fused[IDS], alone[IDS];
+
+        sample_ids(tiny.engine, &sampling[i], fused, IDS);
+        sample_ids(parts, &sampling[i], alone, IDS);
+        assert_memory_equal(fused, alone, sizeof fused);
+    }
+    options.no_fuse = false;
+    options.trace = count_trace;
+    options.trace_context = &traced;
+    {
+        iso_engine *tracing = tiny_engine(&tiny, &options);
+        result r = run(tracing, prompt, 7, 7);
+
+        assert_memory_equal(r.logits, whole.logits, 7 * vocab * sizeof(float));
+        assert_int_equal(traced, steps_of(parts, 1));
+        free(r.logits);
+        iso_engine_destroy(&tracing);
+    }
+    iso_engine_destroy(&parts);
+}
+
 static uint32_t packed_weights(const iso_engine *engine)
 {
     uint32_t count = 0;
@@ -428,6 +509,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(chunks_do_not_matter),
         cmocka_unit_test(kernels_do_not_matter),
         cmocka_unit_test(layouts_do_not_matter),
+        cmocka_unit_test(fusions_do_not_matter),
         cmocka_unit_test(engines_do_not_matter),
         cmocka_unit_test(a_row_alone_equals_the_row_in_a_batch),
         cmocka_unit_test(partial_commit_equals_serial_steps),
