@@ -36,6 +36,16 @@ static inline __m512i simd_cvtepu16_epi32(__m256i x)
                        _mm256_cvtepu16_epi32(_mm256_extracti128_si256(x, 1)));
 }
 
+static inline __m512i simd_cvtepu8_epi32(__m128i x)
+{
+    return simd_two_si(_mm256_cvtepu8_epi32(x), _mm256_cvtepu8_epi32(_mm_srli_si128(x, 8)));
+}
+
+static inline __m512i simd_cvtepi8_epi32(__m128i x)
+{
+    return simd_two_si(_mm256_cvtepi8_epi32(x), _mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)));
+}
+
 static inline __m512 simd_cvtepi32_ps(__m512i x)
 {
     return simd_two_ps(_mm256_cvtepi32_ps(simd_half(x, false)),
@@ -58,10 +68,14 @@ static inline __m256i simd_cvtepi32_epi16(__m512i x)
 
 #undef _mm512_cvtph_ps
 #undef _mm512_cvtepu16_epi32
+#undef _mm512_cvtepu8_epi32
+#undef _mm512_cvtepi8_epi32
 #undef _mm512_cvtepi32_ps
 #undef _mm512_cvtepi32_epi16
 #define _mm512_cvtph_ps(x) simd_cvtph_ps(x)
 #define _mm512_cvtepu16_epi32(x) simd_cvtepu16_epi32(x)
+#define _mm512_cvtepu8_epi32(x) simd_cvtepu8_epi32(x)
+#define _mm512_cvtepi8_epi32(x) simd_cvtepi8_epi32(x)
 #define _mm512_cvtepi32_ps(x) simd_cvtepi32_ps(x)
 #define _mm512_cvtepi32_epi16(x) simd_cvtepi32_epi16(x)
 

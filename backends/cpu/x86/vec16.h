@@ -82,6 +82,18 @@ static inline veci vec_load_eighths(const uint8_t *const *row, uint64_t at)
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 1, 4, 5, 2, 3, 6, 7), both);
 }
 
+/* Sixteen signed bytes as numbers to w[0]. */
+static inline void vec_sixteen_i8(__m128i byte, vecf *w)
+{
+    w[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(byte));
+}
+
+/* Bytes as words. */
+static inline veci vec_load_u8(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p));
+}
+
 /* The sixteen bytes in each 128 bits. */
 static inline veci vec_each_128(__m128i x) { return _mm512_broadcast_i32x4(x); }
 

@@ -80,6 +80,19 @@ static inline veci vec_load_eighths(const uint8_t *const *row, uint64_t at)
     return _mm256_loadu_si256((const void *)(row[0] + at));
 }
 
+/* Sixteen signed bytes as numbers to w[0] and w[1]. */
+static inline void vec_sixteen_i8(__m128i byte, vecf *w)
+{
+    w[0] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(byte));
+    w[1] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(byte, 8)));
+}
+
+/* Bytes as words. */
+static inline veci vec_load_u8(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p));
+}
+
 /* The sixteen bytes in each 128 bits. */
 static inline veci vec_each_128(__m128i x) { return _mm256_broadcastsi128_si256(x); }
 
